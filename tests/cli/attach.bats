@@ -55,8 +55,7 @@ teardown()
     run kvctl jobs
     assert_output --regexp '^job +since +workers +servers +state +rounds +hosts +script'
     assert_line --regexp '^train +20[0-9-]+ [0-9:]+ +2 +1 +runs +[0-9]+ +[^ ]+ +train\.kv$'
-    run -0 kvctl attach -c rounds
-    assert_line --regexp '^key +round +newest +ahead +pushed +missing$'
+    matches '^key +round +newest +ahead +pushed +missing$' kvctl attach -c rounds
     assert_line --regexp '^5 +[0-9]+ '
     run kvctl attach train -c info
     assert_line --partial 'type dist_sync, rank 0, num_workers 2'
@@ -80,15 +79,13 @@ teardown()
         grep -q '</svg>' live.svg
         [ "$(head -c 4 live.png | tail -c 3)" = PNG ]
     fi
-    run -5 kvctl attach -c 'plot loss > none/live.txt'
-    assert_output 'kvctl: error[io]: cannot write "none/live.txt": No such file or directory'
+    gives -5 'kvctl: error[io]: cannot write "none/live.txt": No such file or directory' kvctl attach -c 'plot loss > none/live.txt'
     run -5 kvctl attach -c 'profile none/p.json' -c 'profile off'
     kvctl attach -c 'plot --hist loss >> live.txt'
     grep -q loss live.txt
     run -2 kvctl attach -c 'plot loss > live.csv'
     gives 'run 12.0' kvctl attach -c 'print name, max(loss)'
-    run -3 kvctl attach -c status
-    assert_line ' hint: kvctl jobs NAME shows the line of each rank; rounds names the one that a round lacks'
+    says -3 ' hint: kvctl jobs NAME shows the line of each rank; rounds names the one that a round lacks' kvctl attach -c status
     run kvctl attach -c 'mean(kv.pull(5))' -c 'help rounds'
     assert_line --partial 2.
     assert_line 'rounds'
@@ -272,8 +269,7 @@ END
     run cat out
     assert_output 1
     for entry in list rounds 'pull 3'; do
-        run -3 kvctl attach -c "$entry"
-        assert_line --index 0 --partial 'error[value]: the script has made no store yet'
+        opens -3 'error[value]: the script has made no store yet' kvctl attach -c "$entry"
     done
     end_job
 }
@@ -376,8 +372,7 @@ END
     assert_line --regexp '^0     worker  [0-9]+ +busy.kv  8     [0-9]+ +pull w$'
     assert_line --regexp '^1     worker  [0-9]+ +busy.kv  5     [0-9]+ +y \+= 1$'
     assert_line --regexp '^2     server  [0-9]+ +-        -     -  +-$'
-    run -0 kvctl attach -c where
-    assert_line --regexp '^1     worker  [0-9]+ +busy.kv  5     [0-9]+ +y \+= 1$'
+    matches '^1     worker  [0-9]+ +busy.kv  5     [0-9]+ +y \+= 1$' kvctl attach -c where
     # with --json it is one record, numbered like those of the worker; so is that of stdin
     kvctl attach --json -q -c rounds -c ' where' -c $'where\t' -c list >records || true
     jq -es 'map(.seq) == [1, 2, 3, 4] and .[2].cmd == "where" and .[2].ok and
@@ -447,8 +442,7 @@ END
     mkdir -m 755 jobs
     run -0 timeout 60 kvctl launch -n 1 train.kv
     assert_output --partial "kvctl: the job runs, and nobody can attach to it: \"$PWD/jobs\" is open to other users: its mode is 755, not 700"
-    run -5 kvctl jobs
-    assert_line --partial 'is open to other users'
+    mentions -5 'is open to other users' kvctl jobs
     rmdir jobs
     mkdir -m 700 real
     ln -s real jobs
@@ -510,8 +504,7 @@ END
     run kvctl attach -c rounds
     assert_line --regexp '^3 +0 +0 +1 +0 +1$'
     gives '[1. 1.]' kvctl attach -c 'pull 3'
-    run -6 kvctl attach -c info
-    assert_line --partial 'error[busy]: the script is in a call of the store, and waits there'
+    mentions -6 'error[busy]: the script is in a call of the store, and waits there' kvctl attach -c info
     run kvctl attach -c 'print w'
     [ "$status" -ne 0 ]
     end_job
@@ -547,8 +540,7 @@ END
     run -0 kvctl attach waits -c 'print step, found, y, x' -c 'print y + found[1][0]'
     assert_output "7 ['first', [1.5, array([1., 1.], dtype=float32)]] 8 7
 9.5"
-    run -6 kvctl attach -c 'print w'
-    assert_line --index 0 --partial 'error[busy]: the script waits in a call that uses this array'
+    opens -6 'error[busy]: the script waits in a call that uses this array' kvctl attach -c 'print w'
     gives '7 [2. 2.]' kvctl attach --rank 1 -c 'print step, w'
     touch asked
     until_holds "rank 0 does not go on" eval "[ \"\$(kvctl attach -c 'print step')\" = 8 ]"
@@ -610,8 +602,7 @@ begin_entry()
     begin_job -n 1 --name train train.kv
     launcher=$(kvctl jobs --json | jq '.jobs[0].pid')
     kill -STOP "$launcher"
-    run -0 kvctl jobs
-    assert_line --regexp '^train .* silent '
+    matches '^train .* silent ' kvctl jobs
     run kvctl jobs --json
     assert_output --partial '"name":"train","pid":null'
     for word in "" train; do

@@ -29,6 +29,5 @@ load help
         jq -e '[.entries[].stored] == ["row_sparse, 2 of 5 rows", "row_sparse, 2 of 5 rows", "row_sparse, 0 of 4 rows",
                                        "csr, 5 of 24 elements", "csr, 0 of 6 elements", "csr, 3 of 4 elements"]'
     cp "$top/tests/checkpoint/sparse.params" .
-    run -0 kvctl -c 'print @sparse.params#csr.turned'
-    [ "$output" = '[[2 0 3 1]]' ]
+    gives '[[2 0 3 1]]' kvctl -c 'print @sparse.params#csr.turned'
 }

@@ -225,12 +225,9 @@ header()
     kvctl -q -c 'init a.weight,b.weight,a.weight_scale [ones(2), ones(2), array(2)]; save s.safetensors --dtype *.weight=f8_e4m3'
     run -0 --separate-stderr kvctl stat s.safetensors
     assert_equal "$stderr" "$applied"$'\n'"$note"
-    run -0 kvctl convert s.safetensors o.safetensors --dtype bf16
-    assert_output "$applied"$'\n'"$note"
-    run -0 kvctl merge average s.safetensors s.safetensors --out o.safetensors
-    assert_output "$applied"$'\n'"$note"
-    run -0 kvctl diff s.safetensors s.safetensors --rtol 0
-    assert_output "$applied"$'\n'"$note"
+    gives "$applied"$'\n'"$note" kvctl convert s.safetensors o.safetensors --dtype bf16
+    gives "$applied"$'\n'"$note" kvctl merge average s.safetensors s.safetensors --out o.safetensors
+    gives "$applied"$'\n'"$note" kvctl diff s.safetensors s.safetensors --rtol 0
     # as values too, of an expression, of a key and of many; beside others of the file that are not read
     local command
     for command in 'print @s.safetensors#b.weight' 'init b.weight @s.safetensors' 'init *.weight @s.safetensors' \

@@ -20,12 +20,10 @@ listed()
     [ "$(listed --exclude '*norm*' m.safetensors --exclude=lm_head)" = "model.0.mlp " ]
     [ "$(listed m.safetensors 'lm*' --exclude '*norm' '*.mlp')" = "model.0.mlp lm_head " ]
     [ "$(listed -- m.safetensors)" = "model.0.mlp model.0.norm lm_head " ]
-    run -3 kvctl ls m.safetensors --exclude --json # a value, which matches nothing
-    [[ $output == *'no name matches "--json"'* ]]
+    mentions -3 'no name matches "--json"' kvctl ls m.safetensors --exclude --json # a value, which matches nothing
     run kvctl ls m.safetensors lm_head --json
     [[ $output == *'"cmd":"ls","ok":true'*'"entries":[{"key":"lm_head"'* ]]
-    run -3 kvctl ls m.safetensors -- --exclude
-    [[ $output == *'no name matches "--exclude"'* ]]
+    mentions -3 'no name matches "--exclude"' kvctl ls m.safetensors -- --exclude
 }
 
 @test "a word is a path as it stands: blanks, quotes, signs of the language, numbers" {
@@ -61,8 +59,7 @@ listed()
     model
     run -2 kvctl merge { merged = max\(models\) } m.safetensors --out x.safetensors
     [[ $output == *"hint: merge '{ … }' A B: quotes keep a shell from cutting the rule"* ]]
-    run -2 kvctl merge avg m.safetensors --out x.safetensors
-    [[ $output == *"hint: did you mean average?"* ]]
+    mentions -2 "hint: did you mean average?" kvctl merge avg m.safetensors --out x.safetensors
     local name
     for name in fp64 FP32 fp16; do
         kvctl convert m.safetensors $name.safetensors --dtype $name
@@ -124,8 +121,7 @@ several()
         [ "$output" = "a.safetensors:"$'\n'"$(kvctl "$word" a.safetensors)"$'\n'"b.safetensors:"$'\n'"$(kvctl "$word" b.safetensors)" ]
         run -0 kvctl "$word" a.safetensors b.safetensors '*.bias' z # each is in one of them
         [ "$output" = "a.safetensors:"$'\n'"$(kvctl "$word" a.safetensors a.bias)"$'\n'"b.safetensors:"$'\n'"$(kvctl "$word" b.safetensors z)" ]
-        run -3 kvctl "$word" a.safetensors b.safetensors none
-        [[ $output == *'no name matches "none"'* ]]
+        mentions -3 'no name matches "none"' kvctl "$word" a.safetensors b.safetensors none
         run -5 --separate-stderr kvctl "$word" a.safetensors missing.safetensors z
         [ -z "$output" ]
         [[ $stderr == *'cannot read "missing.safetensors": No such file or directory'* ]]
@@ -133,12 +129,9 @@ several()
     cp b.safetensors z # what exists is a file, whatever its name
     run -0 kvctl ls a.safetensors z
     [[ $output == *$'\nz:\nkey '* ]]
-    run -0 kvctl -c 'files = ["a.safetensors", "b.safetensors"]; ls $files a.w'
-    [ "$output" = "$(kvctl ls a.safetensors b.safetensors a.w)" ]
-    run -2 kvctl -c 'files = []; ls $files'
-    [[ $output == *'the list of files is empty'* ]]
-    run -2 kvctl hash a.safetensors b.safetensors --verify sums
-    [[ $output == *'--verify compares one file with its list'* ]]
+    gives "$(kvctl ls a.safetensors b.safetensors a.w)" kvctl -c 'files = ["a.safetensors", "b.safetensors"]; ls $files a.w'
+    mentions -2 'the list of files is empty' kvctl -c 'files = []; ls $files'
+    mentions -2 '--verify compares one file with its list' kvctl hash a.safetensors b.safetensors --verify sums
 }
 
 @test "check goes on behind a broken file, and the worst error is its exit status" {
@@ -190,14 +183,11 @@ b.safetensors: z: all of its elements are 0" ]
     kvctl merge ties epoch=3.safetensors m.safetensors base=m.safetensors density=0.5 out=t.safetensors dtype=bf16
     kvctl ls t.safetensors long=true | grep -q BF16
     cp m.safetensors density=5
-    run -2 kvctl merge ties m.safetensors density=5 --base m.safetensors out=u.safetensors force=false
-    assert_line --partial '--force takes no value'
+    mentions -2 '--force takes no value' kvctl merge ties m.safetensors density=5 --base m.safetensors out=u.safetensors force=false
     kvctl merge ties m.safetensors density=5 --base m.safetensors out=u.safetensors # a file
-    run -3 kvctl ls m.safetensors -- long=true
-    assert_line --partial 'no name matches "long=true"'
+    mentions -3 'no name matches "long=true"' kvctl ls m.safetensors -- long=true
     says -2 ' hint: did you mean learning_rate?' kvctl -s s.kvs set-optimizer adam lr=0.1
     says -2 ' hint: did you mean --priority?' kvctl -s s.kvs push w 'ones(2)' priorty=1
-    run -2 kvctl merge ties m.safetensors --base m.safetensors densty=0.5 --out u.safetensors
-    assert_line ' hint: did you mean density?'
+    says -2 ' hint: did you mean density?' kvctl merge ties m.safetensors --base m.safetensors densty=0.5 --out u.safetensors
     says -2 ' hint: --out, not --output' kvctl merge average m.safetensors --output u.safetensors
 }

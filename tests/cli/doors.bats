@@ -496,6 +496,5 @@ done
 [ $n -gt 2 ] || echo "nothing was looked at"
 END
     umask 0
-    run -0 kvctl launch -n 2 -s 1 -c 'create dist_sync; init 3 ones(100000); push 3 ones(100000); pull 3 -> x; !exec bash looks'
-    assert_output ""
+    gives "" kvctl launch -n 2 -s 1 -c 'create dist_sync; init 3 ones(100000); push 3 ones(100000); pull 3 -> x; !exec bash looks'
 }

@@ -61,7 +61,8 @@ load_libraries()
 }
 
 # gives [-STATUS] OUTPUT COMMAND…: the command ends with this exit status, or 0, and this output;
-# begins: with this first line; says: with this line among others; mentions: with this text in it.
+# begins: with this first line; opens: with this text in the first line; says: with this line among others;
+# matches: with a line that matches this expression; mentions: with this text in it.
 gives()
 {
     ends_so assert_output "$@"
@@ -72,9 +73,19 @@ begins()
     ends_so "assert_line --index 0" "$@"
 }
 
+opens()
+{
+    ends_so "assert_line --index 0 --partial" "$@"
+}
+
 says()
 {
     ends_so assert_line "$@"
+}
+
+matches()
+{
+    ends_so "assert_line --regexp" "$@"
 }
 
 mentions()

@@ -59,8 +59,7 @@ load help
 @test "json: a reader that leaves is no error" {
     run --separate-stderr sh -c 'kvctl --json -c "repeat 100000 { print 1 }"; echo $? >status' | head -1
     kvctl --json -c 'repeat 100000 { print 1 }' | head -1 >first
-    run cat first
-    assert_output --partial '"seq":1'
+    mentions '"seq":1' cat first
 }
 
 @test "json: a failed write is io" {
@@ -87,8 +86,7 @@ while true { x = 1 }' >out &
     status=0
     wait $pid || status=$?
     assert_equal "$status" 130
-    run tail -n 1 out
-    assert_output --partial '"error":{"code":"interrupted"'
+    mentions '"error":{"code":"interrupted"' tail -n 1 out
 }
 
 @test "json: every record of every session can be read" {

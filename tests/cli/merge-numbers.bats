@@ -81,8 +81,7 @@ hold()
     done
     hold 'zeros(8, dtype="float32")' 'full(8, 3.4e38)' 'full(8, 3.4e38)'
     merged average --dtype f4 # the largest that F4 holds, and no nan
-    run -0 kvctl merge average a.safetensors b.safetensors --out out/ --force --dtype w=bf16
-    assert_output --partial '8 elements of 1 key became inf (w)'
+    mentions '8 elements of 1 key became inf (w)' kvctl merge average a.safetensors b.safetensors --out out/ --force --dtype w=bf16
     run -0 kvctl check a.safetensors
 }
 

@@ -93,22 +93,19 @@ merge least(by = 1.0) {
     run -5 kvctl merge average a.safetensors nope.safetensors --out m.safetensors
     run -5 kvctl merge average a.safetensors models/b --out m.safetensors
     head -c 100 b.safetensors >cut.safetensors
-    run -5 kvctl merge average a.safetensors cut.safetensors --out m.safetensors
-    assert_line --index 0 --partial '<cmd>:1:29: error[format]: cut.safetensors: '
+    opens -5 '<cmd>:1:29: error[format]: cut.safetensors: ' kvctl merge average a.safetensors cut.safetensors --out m.safetensors
     [ ! -e m.safetensors ]
 }
 
 @test "--dry-run checks everything and writes nothing; --json has a record" {
     models
-    run -0 kvctl --dry-run merge average a.safetensors b.safetensors --out m.safetensors
-    assert_line "dry run: would write m.safetensors"
+    says "dry run: would write m.safetensors" kvctl --dry-run merge average a.safetensors b.safetensors --out m.safetensors
     [ ! -e m.safetensors ]
     kvctl -s other.safetensors -c 'init v ones(2)'
     run -3 kvctl --dry-run merge average a.safetensors other.safetensors --out m.safetensors
     mentions '"cmd":"merge","ok":true' kvctl --json merge average a.safetensors b.safetensors --out m.safetensors
     mentions -2 '"ok":false' kvctl --json merge average a.safetensors b.safetensors --weights 1 --out m.safetensors
-    run -4 kvctl --safe merge average a.safetensors --out m.safetensors
-    assert_line --index 0 --partial '--safe forbids writing "m.safetensors"'
+    opens -4 '--safe forbids writing "m.safetensors"' kvctl --safe merge average a.safetensors --out m.safetensors
 }
 
 @test "--check knows rules, parameters, counts and names without running" {
@@ -178,8 +175,7 @@ END
     grep -q -- '--base CKPT, --density 0.2 in 0 .. 1' page
     grep -q 'arXiv:2306.01708' page
     [ "$(wc -L <page)" -le 250 ]
-    run -3 kvctl help merge tise
-    assert_line --partial 'did you mean ties?'
+    mentions -3 'did you mean ties?' kvctl help merge tise
 }
 
 # A base of one key, and the folder lora/ as PEFT writes it.
@@ -226,9 +222,7 @@ lora()
     run -3 --separate-stderr kvctl merge average a.safetensors b.safetensors --out m.safetensors
     [[ $stderr == *'hint: keys of integers must be equal; --keep-first takes those of a.safetensors, --exclude leaves keys out'* ]]
     kvctl merge average a.safetensors b.safetensors --out m.safetensors --keep-first
-    run -0 kvctl -c 'print @m.safetensors#w, @m.safetensors#n'
-    [ "$output" = '[2. 2.] [3 5]' ]
+    gives '[2. 2.] [3 5]' kvctl -c 'print @m.safetensors#w, @m.safetensors#n'
     kvctl merge task_arithmetic a.safetensors --base b.safetensors --out m.safetensors --keep-first
-    run -0 kvctl -c 'print @m.safetensors#w, @m.safetensors#n'
-    [ "$output" = '[1. 1.] [4 5]' ]
+    gives '[1. 1.] [4 5]' kvctl -c 'print @m.safetensors#w, @m.safetensors#n'
 }

@@ -65,11 +65,9 @@ prometheus()
 
 @test "metrics: a session without a store, an optimizer, and JSON" {
     kvctl -c 'info --metrics' >text
-    run prometheus text
-    assert_line 'kvstore_keys rank=0 store=kv 0'
+    says 'kvstore_keys rank=0 store=kv 0' prometheus text
     kvctl -c 'set-optimizer adam; info --metrics' >text
-    run prometheus text
-    assert_line 'kvstore_info rank=0 store=kv type=local updater=adam compression=none 1'
+    says 'kvstore_info rank=0 store=kv type=local updater=adam compression=none 1' prometheus text
     mentions '"# TYPE kvstore_keys gauge","kvstore_keys{rank=\"0\",store=\"kv\"} 0",' kvctl --json -c 'info --metrics'
     kvctl -c 'info --metrics > m.txt'
     run -0 prometheus m.txt
@@ -82,8 +80,7 @@ prometheus()
 d 8'
     run ! kvctl -c 'init 3 1; info 4 --metrics'
     assert_output --partial 'error[key]'
-    run kvctl -c 'init 3 1; info 3 --cluster --metrics'
-    assert_output --partial 'the ranks of --cluster tell of all their keys together'
+    mentions -2 'the ranks of --cluster tell of all their keys together' kvctl -c 'init 3 1; info 3 --cluster --metrics'
     mentions -4 'stores of type "local" have one rank' kvctl -c 'info --cluster --metrics'
     assert_output --partial 'hint: a store of all ranks of a job is of type dist_sync, or another dist_…'
 }
@@ -152,6 +149,5 @@ if rank() == 1 { for i in 1..3 { push 3 ones(2) }; pull 3 -> x; assert x == x }
 barrier
 if rank() == 0 { rounds }
 END
-    run timeout 60 kvctl launch -n 2 -s 1 s.kv
-    assert_line '[0] 3    3      3       3      1       0'
+    says '[0] 3    3      3       3      1       0' timeout 60 kvctl launch -n 2 -s 1 s.kv
 }

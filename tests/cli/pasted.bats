@@ -122,14 +122,12 @@ $kv->pull(3,_out=>$a) kv.pull(3, out=a)
 print_$a->aspdl print a.asnumpy()
 print_$b->[1]->aspdl() print b[1].asnumpy()
 END
-    run -2 kvctl -c '$b = [map { mx->nd->ones($shape, ctx => $_) } @$gpus];'
-    assert_line --partial '`map { … } 0..3` is [… for i in 0..3]'
+    mentions -2 '`map { … } 0..3` is [… for i in 0..3]' kvctl -c '$b = [map { mx->nd->ones($shape, ctx => $_) } @$gpus];'
 }
 
 @test "the docstrings run as they are pasted" {
     page docstrings
-    run -2 kvctl -q page.txt
-    assert_line --partial 'error[usage]: `push` has no argument out'
+    mentions -2 'error[usage]: `push` has no argument out' kvctl -q page.txt
     assert_line --partial 'hint: kv.pushpull(key, value, out=a)'
     grep -v 'kv.push(.*out=b)' page.txt >without
     kvctl -q --format legacy without >got

@@ -101,8 +101,7 @@ a ▁▅█ 1 .. 100
     assert_equal "$stderr" "note: gnuplot is not installed, so a line stands for the picture; apt-get install gnuplot-nox
 note: 2 of 8 values are not finite
 note: 2 of 8 values are not above 0"
-    run -3 kvctl -c 'plot -1 --log'
-    assert_line --index 0 --partial 'there is no number above 0 to draw with --log'
+    opens -3 'there is no number above 0 to draw with --log' kvctl -c 'plot -1 --log'
     run kvctl -q -c 'plot --heat [[1, 10], [100, 0]] --log'
     assert_output '[0] ▁▅
 [1] █ 
@@ -132,11 +131,9 @@ note: 2 of 8 values are not above 0"
 arange(100) ████ 0 .. 99
 [1] * 100 + [2] * 10 + [3] █▅▁ 1 .. 3'
     for wrong in 0 1001; do
-        run -3 kvctl -c "plot --hist 1 --bins $wrong"
-        assert_line --index 0 --partial "a histogram has 1 to 1000 bars, not $wrong"
+        opens -3 "a histogram has 1 to 1000 bars, not $wrong" kvctl -c "plot --hist 1 --bins $wrong"
     done
-    run -2 kvctl -c 'plot 1 --bins 3'
-    assert_line --index 0 --partial '--bins is for --hist'
+    opens -2 '--bins is for --hist' kvctl -c 'plot 1 --bins 3'
     rm -r bin
     fake_gnuplot
     run -0 "$build/kvctl" -c 'plot --hist [1, 1, 2], [3, 3] --log'
@@ -160,14 +157,11 @@ arange(100) ████ 0 .. 99
         assert_line --index 0 --regexp ": ${wrong##*|}$" || assert_line --index 0 --partial "${wrong##*|}"
     done
     mentions -2 "--heat and --hist do not go together" kvctl -c 'plot --heat --hist 1'
-    run -2 kvctl -c 'print 1; plot 1 > x.csv'
-    assert_line --index 0 --partial '`x.csv` is no file name of a picture (.svg, .png or .txt)'
+    opens -2 '`x.csv` is no file name of a picture (.svg, .png or .txt)' kvctl -c 'print 1; plot 1 > x.csv'
     refute_output --partial "compares" # a name with an ending is a file
-    run -2 kvctl -c 'print 1; plot 1 >> x.svg'
-    assert_line --index 0 --partial '>> adds lines, and "x.svg" is not made of lines'
+    opens -2 '>> adds lines, and "x.svg" is not made of lines' kvctl -c 'print 1; plot 1 >> x.svg'
     assert_line " hint: pictures that can grow end in .txt"
-    run -3 kvctl -c "plot 1 > $(printf 'd/%.0s' {1..600})x.svg"
-    assert_line --index 0 --partial 'the name of a picture has at most 1023 bytes'
+    opens -3 'the name of a picture has at most 1023 bytes' kvctl -c "plot 1 > $(printf 'd/%.0s' {1..600})x.svg"
     run -2 kvctl -c 'plot 1 -> v'
 }
 
@@ -195,8 +189,7 @@ arange(100) ████ 0 .. 99
 
 @test "plot: what gnuplot is told cannot be a command of the user's" {
     fake_gnuplot
-    run -0 kvctl -c "plot len('\$(touch bad)') len(\"'; system 'touch bad'; #\")"
-    assert_output '   drawn'
+    gives '   drawn' kvctl -c "plot len('\$(touch bad)') len(\"'; system 'touch bad'; #\")"
     run cat input
     assert_line "plot '-' title 'len(''\$(touch bad)'')' with points, '-' title 'len(\"''; system ''touch bad''; #\")' with points"
     assert_equal "$(<arguments)" "-d"

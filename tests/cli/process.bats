@@ -28,8 +28,7 @@ load help
 
 @test "process: results to stdout, errors to stderr" {
     gives -3 1 sh -c "kvctl -c 'print 1; pull 3' 2>err"
-    run cat err
-    assert_line --index 0 --partial "<cmd>:1:15: error[key]:"
+    opens "<cmd>:1:15: error[key]:" cat err
 }
 
 @test "process: exit codes" {
@@ -106,8 +105,7 @@ END
     kvctl -c 'repeat 20000 { print "line" }; write ones(2) "done.csv"' | head -n 1 >first
     local codes=("${PIPESTATUS[@]}")
     assert_equal "${codes[0]}" 0
-    run cat first
-    assert_output line
+    gives line cat first
     [ -e done.csv ]
 }
 
@@ -123,10 +121,8 @@ END
     refute_output old
     echo old >x.csv
     run -3 kvctl -c 'pull 3 > x.csv'
-    run cat x.csv
-    assert_output old
-    run ls -A
-    assert_output x.csv
+    gives old cat x.csv
+    gives x.csv ls -A
 }
 
 @test "process: Ctrl-C ends a script with 130, SIGTERM with 143" {
@@ -158,16 +154,12 @@ while true { x = 1 }' >out 2>err &
             assert_output $'[[1. 2.]\n [3. 4.]]'
         done
     done
-    run bash -c "printf ' \n [[1]]' | kvctl -c 'print @-'"
-    assert_output '[[1.]]'
-    run bash -c "printf ' \n 7,8' | kvctl -c 'print @-'"
-    assert_output '[[7. 8.]]'
-    run bash -c "printf ' 7,8' | kvctl -c 'print @-'"
-    assert_output '[[7. 8.]]'
+    gives '[[1.]]' bash -c "printf ' \n [[1]]' | kvctl -c 'print @-'"
+    gives '[[7. 8.]]' bash -c "printf ' \n 7,8' | kvctl -c 'print @-'"
+    gives '[[7. 8.]]' bash -c "printf ' 7,8' | kvctl -c 'print @-'"
     run bash -c "printf 'a,b\n1,x\n' | kvctl -c 'print @-'"
     assert_line ' hint: load("-", cats=["b"]) makes codes of its texts; cols=["a"] leaves it out'
-    run bash -c "printf 'a,b\n1,x\n' | kvctl -c 'print load(\"-\", cols=[\"a\"])'"
-    assert_output '[[1.]]'
+    gives '[[1.]]' bash -c "printf 'a,b\n1,x\n' | kvctl -c 'print load(\"-\", cols=[\"a\"])'"
     begins -5 '<stdin>:1:7: error[format]: stdin: the file is empty' bash -c "echo 'print @-' | kvctl"
 }
 

@@ -6,10 +6,8 @@ load help
 assert_whole() {
     assert [ "$(head -n 1 "$1")" = "[" ]
     assert [ "$(tail -n 1 "$1")" = "]" ]
-    run grep -cv -e '^{.*},$' -e '^{.*}$' -e '^[][]$' "$1"
-    assert_output 0
-    run grep -c '}$' "$1"
-    assert_output 1
+    gives -1 0 grep -cv -e '^{.*},$' -e '^{.*}$' -e '^[][]$' "$1"
+    gives 1 grep -c '}$' "$1"
 }
 
 @test "profile: pushes and pulls of several keys" {
@@ -18,12 +16,9 @@ assert_whole() {
         pull 7; profile off; print "done"'
     assert_line done
     assert_whole p.json
-    run grep -c '"cat":"run".*"name":"push 3, 5, 7".*"keys":\[3,5,7\],"nkeys":3' p.json
-    assert_output 20
-    run grep -c '"cat":"run".*"name":"pull 5"' p.json
-    assert_output 20
-    run grep -c '"cat":"part".*"name":"copy 7".*"key":7,"from":0,"elements":6,"bytes":24' p.json
-    assert_output 1
+    gives 20 grep -c '"cat":"run".*"name":"push 3, 5, 7".*"keys":\[3,5,7\],"nkeys":3' p.json
+    gives 20 grep -c '"cat":"run".*"name":"pull 5"' p.json
+    gives 1 grep -c '"cat":"part".*"name":"copy 7".*"key":7,"from":0,"elements":6,"bytes":24' p.json
     grep -q '"cat":"part".*"name":"sum 5"' p.json
     grep -q '"cat":"run".*"name":"init 3, 5"' p.json
 }
@@ -34,8 +29,7 @@ assert_whole() {
     # times as whole nanoseconds, ordered by their begin
     sed -n 's/.*"cat":"part".*"ts":\([0-9]*\)\.\([0-9]*\),.*"dur":\([0-9]*\)\.\([0-9]*\),.*/\1\2 \3\4/p' \
         p.json | sort -n >times
-    run wc -l <times
-    assert_output 100
+    gives 100 wc -l <times
     gives "" awk '$1 < end { print "overlap at", $1 } { end = $1 + $2 }' times
 }
 
@@ -55,8 +49,7 @@ assert_whole() {
     echo old >p.json
     gives old kvctl -c 'profile p.json; !cat p.json'
     assert_whole p.json
-    run sh -c 'ls -A | grep -v p.json'
-    assert_output ""
+    gives -1 "" sh -c 'ls -A | grep -v p.json'
 }
 
 @test "profile: a write that fails is exit 5" {

@@ -17,8 +17,7 @@ parts()
     parts
     [ "$(find . -name '*.out' | wc -l)" -ge 40 ]
     for out in *.out; do
-        run -0 kvctl -q "${out%.out}.py"
-        assert_output "$(<"$out")"
+        gives "$(<"$out")" kvctl -q "${out%.out}.py"
     done
 }
 

@@ -87,8 +87,7 @@ dry run: "w.kvs" would change:
     assert_line --index 0 --regexp '"cmd":"set-optimizer","ok":true,[^d]*"keys":."w".,"out":..}$'
     assert_line --index 2 --partial '"out":[],"dropped":1}'
     refute_output --partial 'note'
-    run -2 kvctl -s w.kvs -c 'set-optimizer --update --fresh'
-    assert_line --index 0 --partial 'error[usage]: --update keeps the states, --fresh drops them'
+    opens -2 'error[usage]: --update keeps the states, --fresh drops them' kvctl -s w.kvs -c 'set-optimizer --update --fresh'
 }
 
 @test "state: the first rule of a run keeps the states of the file" {
@@ -128,12 +127,10 @@ dry run: "w.kvs" would change:
     for _ in 1 2; do
         kvctl -s w.kvs -c 'push 3 0.375'
     done
-    run kvctl -q -s w.kvs -c 'pull 3; info'
-    assert_line --index 0 0.5
+    begins 0.5 kvctl -q -s w.kvs -c 'pull 3; info'
     assert_line --index 1 --partial "compression 2bit 0.5"
     kvctl -s w.kvs -c 'push 3 0.125'
-    run value
-    assert_output 0.0
+    gives 0.0 value
 }
 
 @test "state: KVCTL_STORE names the file, -s wins, an empty one is none" {
@@ -185,17 +182,14 @@ push 3 1; commit --disk; delete 3; rollback; info'
     gives local kvctl -s new.kvs -c 'init 5 1; rollback; list; create device; init 6 1; rollback; type'
     run ! test -e new.kvs
     # other stores have no file
-    run -3 kvctl -s w.kvs -c 'create --name b; init 5 1; rollback'
-    assert_line --index 0 --partial 'error[value]: no transaction is open'
+    opens -3 'error[value]: no transaction is open' kvctl -s w.kvs -c 'create --name b; init 5 1; rollback'
 }
 
 @test "state: --read-only works in memory, waits for no lock and writes nothing" {
     one
     cp w.kvs before
-    run -0 flock w.kvs kvctl --read-only --set store.wait=0 -s w.kvs -c 'push 3 1; pull 3; create; rollback; pull 3'
-    assert_output $'2.0\n1.0'
-    run -3 kvctl --read-only -s w.kvs -c 'push 3 1; commit --disk'
-    assert_line --index 0 --partial 'error[value]: "w.kvs" is only read, nothing is written to it'
+    gives $'2.0\n1.0' flock w.kvs kvctl --read-only --set store.wait=0 -s w.kvs -c 'push 3 1; pull 3; create; rollback; pull 3'
+    opens -3 'error[value]: "w.kvs" is only read, nothing is written to it' kvctl --read-only -s w.kvs -c 'push 3 1; commit --disk'
     assert_line --index 3 --partial 'hint: save FILE writes the store to a file of its own'
     cmp w.kvs before
     gives 'read only: w.kvs would change: 1 key changed, 1 new' kvctl --read-only -s w.kvs -c 'push 3 5; init 4 1'
@@ -206,8 +200,7 @@ push 3 1; commit --disk; delete 3; rollback; info'
 rollback; pull 3'
     assert_output 1.0
     assert_equal "$(value)" 2.0
-    run -5 kvctl --read-only -s none.kvs -c 'list'
-    assert_output 'kvctl: error[io]: cannot read "none.kvs": No such file or directory'
+    gives -5 'kvctl: error[io]: cannot read "none.kvs": No such file or directory' kvctl --read-only -s none.kvs -c 'list'
     run ! test -e none.kvs
 }
 
@@ -267,8 +260,7 @@ rollback; pull 3'
 
 @test "state: only the store kv is kept, and a note says so" {
     one
-    run -0 kvctl -s w.kvs -c 'push 3 1; create --name b; init 1,2 0 0'
-    assert_output 'note: "w.kvs" keeps the store kv; b and its 2 keys end here'
+    gives 'note: "w.kvs" keeps the store kv; b and its 2 keys end here' kvctl -s w.kvs -c 'push 3 1; create --name b; init 1,2 0 0'
     gives 3 kvctl -s w.kvs -c 'list'
 }
 
@@ -327,8 +319,7 @@ rollback; pull 3'
         run -3 kvctl -s m.safetensors -c "$script"
         assert_output "kvctl: error[key]: \"m.safetensors\" is another tool's file, and not only values of its keys changed: $why
 $hint"
-        run -3 kvctl --dry-run -s m.safetensors -c "$script"
-        assert_line --partial "not only values of its keys changed: $why"
+        mentions -3 "not only values of its keys changed: $why" kvctl --dry-run -s m.safetensors -c "$script"
         cmp m.safetensors before
     done <<'END'
 init a,b,c,d 1|4 new keys: a, b, c, …
@@ -341,8 +332,7 @@ push fc.bias row_sparse([1],[0],(1,))|row_sparse now: fc.bias
 create; init fc.weight,fc.bias ones(1)|create made another store
 END
     kvctl --dry-run -s m.safetensors -c 'begin; delete fc.bias; rollback; rename fc.bias b; push b [1]'
-    run -3 kvctl -s m.safetensors -c 'create'
-    assert_line --index 0 'kvctl: error[key]: 2 keys of "m.safetensors" would be gone: fc.weight, fc.bias'
+    begins -3 'kvctl: error[key]: 2 keys of "m.safetensors" would be gone: fc.weight, fc.bias' kvctl -s m.safetensors -c 'create'
     kvctl --force -s m.safetensors -c 'init new 1'
     kvctl -s m.safetensors -c 'init more 1; set-updater { stored += input }'
     gives $'fc.weight\nfc.bias\nnew\nmore' kvctl -s m.safetensors -c list
@@ -352,8 +342,7 @@ END
     kvctl -s w.kvs -c 'init 3,5,7,9 1; set-optimizer sgd --momentum 0.9; push 3 1; push 9 1'
     run -0 kvctl -s w.kvs -c 'delete 5,7; rename 9 1'
     refute_output
-    run kvctl -s w.kvs -c 'list; info 1 --states'
-    assert_line --index 0 1
+    begins 1 kvctl -s w.kvs -c 'list; info 1 --states'
     assert_line --index 1 3
     assert_equal "${#lines[@]}" 5
     assert_line --index 4 --regexp '^1 +mom +float32 +\(\) +- +4 +1$'
@@ -385,19 +374,15 @@ END
     foreign
     gives 'wrote m.safetensors: 1 new key, 1 deleted' kvctl -s m.safetensors -c 'rename fc.weight weight'
     gives $'weight\nfc.bias\nTrue' kvctl -s m.safetensors -c 'list; kv.is_capable("files")'
-    run grep -ac kvstore m.safetensors
-    assert_output 0
+    gives -1 0 grep -ac kvstore m.safetensors
     cp m.safetensors before
-    run -3 kvctl -s m.safetensors -c 'delete fc.bias; init a,b 1'
-    assert_line --index 0 --partial 'not only values of its keys changed: 2 new keys: a, b'
+    opens -3 'not only values of its keys changed: 2 new keys: a, b' kvctl -s m.safetensors -c 'delete fc.bias; init a,b 1'
     cmp m.safetensors before
     run kvctl -s m.safetensors -q -c 'delete weight'
     refute_output
     gives fc.bias kvctl -s m.safetensors -c 'list'
-    run grep -ac '"format":"pt","author":"me"' m.safetensors
-    assert_output 1
-    run grep -ac kvstore m.safetensors
-    assert_output 0
+    gives 1 grep -ac '"format":"pt","author":"me"' m.safetensors
+    gives -1 0 grep -ac kvstore m.safetensors
 }
 
 @test "state: metadata of other tools are kept by whatever writes" {
@@ -493,18 +478,15 @@ END
 }
 
 @test "state: undo leads to rollback" {
-    run -3 kvctl -c 'undo'
-    assert_line --index 0 --partial 'error[name]: there is no variable `undo`'
+    opens -3 'error[name]: there is no variable `undo`' kvctl -c 'undo'
     assert_line --index 3 ' hint: rollback takes back all since begin, or since -s opened its file; without both nothing is kept to go back to'
-    run kvctl -c 'help undo'
-    assert_line --index 0 'undo: begin; ...; rollback, and rollback alone goes back to the file of -s'
+    begins 'undo: begin; ...; rollback, and rollback alone goes back to the file of -s' kvctl -c 'help undo'
 }
 
 @test "state: what was begun and not committed is not saved" {
     one
     gives 102.0 bash -c "kvctl -s w.kvs -c 'push 3 1; begin; push 3 100; pull 3' 2>err"
-    run cat err
-    assert_output 'warning: no commit came after begin: what it began is not saved'
+    gives 'warning: no commit came after begin: what it began is not saved' cat err
     assert_equal "$(value)" 2.0
 }
 
@@ -516,8 +498,7 @@ END
     printf '{"weights": 1}' >wrong.kvs
     for file in wrong.kvs cut.kvs; do
         cp $file before
-        run -5 kvctl -s $file -c 'push 3 1; print 1'
-        assert_line --index 0 --partial "kvctl: error[format]: $file: "
+        opens -5 "kvctl: error[format]: $file: " kvctl -s $file -c 'push 3 1; print 1'
         refute_line 1
         cmp $file before
     done
@@ -527,10 +508,8 @@ END
     run -5 kvctl -s . -c 'pull 3'
     assert_output 'kvctl: error[io]: cannot read ".": Is a directory
  hint: -s keeps one file: kvctl convert FOLDER m.safetensors makes one of a folder'
-    run -5 kvctl -s /dev/null -c 'push 3 1'
-    assert_output 'kvctl: error[io]: "/dev/null" is not a regular file, so it cannot keep a store'
-    run -5 kvctl -s no/folder.kvs -c 'push 3 1'
-    assert_output 'kvctl: error[io]: cannot write "no/folder.kvs": No such file or directory'
+    gives -5 'kvctl: error[io]: "/dev/null" is not a regular file, so it cannot keep a store' kvctl -s /dev/null -c 'push 3 1'
+    gives -5 'kvctl: error[io]: cannot write "no/folder.kvs": No such file or directory' kvctl -s no/folder.kvs -c 'push 3 1'
 }
 
 @test "state: a later format, and a rule that cannot be read" {
@@ -542,8 +521,7 @@ END
     assert_output 'kvctl: error[format]: later.kvs: a store in format "7", this version reads format 1
  hint: a later version wrote it'
     sed 's/stored += input/stored +* input/' plain.kvs >rule.kvs
-    run -5 kvctl -s rule.kvs -c 'pull 3'
-    assert_line --index 0 --partial 'kvctl: error[format]: rule.kvs: its rule: '
+    opens -5 'kvctl: error[format]: rule.kvs: its rule: ' kvctl -s rule.kvs -c 'pull 3'
 }
 
 @test "state: a bit that changed is found, and a file without checksums is read" {
@@ -571,8 +549,7 @@ push 3 1'
     assert_line --index 1 --partial 'its folder must be writable'
     assert [ ! -e ran ]
     run -0 limited -s folder/w.kvs -c 'pull 3'
-    run -5 limited -s folder/new.kvs -c 'init 3 1'
-    assert_output 'kvctl: error[io]: cannot write "folder/new.kvs": Permission denied'
+    gives -5 'kvctl: error[io]: cannot write "folder/new.kvs": Permission denied' limited -s folder/new.kvs -c 'init 3 1'
     chmod 755 folder
     chmod 444 folder/w.kvs
     run -5 limited -s folder/w.kvs -c '!touch ran
@@ -628,8 +605,7 @@ pull 3'
     done
     rm go.a go.b
     wait $pid
-    run cat out
-    assert_output 'note: waiting for "w.kvs", which another process has locked'
+    gives 'note: waiting for "w.kvs", which another process has locked' cat out
     wait
     assert_equal "$(value)" 2.0
 }
@@ -753,8 +729,7 @@ save-states a.safetensors" 3>&- &
 @test "state: a disk that is full leaves the old file, and the exit code says so" {
     kvctl -s w.kvs -c 'init 3 ones(3000)'
     cp w.kvs before
-    run -5 bash -c "ulimit -f 4; kvctl -s w.kvs -c 'push 3 zeros(3000)'"
-    assert_output 'kvctl: error[io]: cannot write "w.kvs": File too large'
+    gives -5 'kvctl: error[io]: cannot write "w.kvs": File too large' bash -c "ulimit -f 4; kvctl -s w.kvs -c 'push 3 zeros(3000)'"
     cmp w.kvs before
     assert_equal "$(ls -A | tr '\n' ' ')" "before w.kvs "
     mkdir disk
@@ -961,12 +936,10 @@ trains_on()
 @test "state: a redirect does not write over the file of -s" {
     kvctl -s st.safetensors -c 'create; init w ones(2); init v zeros(1); set-optimizer sgd; push w ones(2)'
     cp st.safetensors before.safetensors
-    run -2 kvctl -s st.safetensors -c 'pull w > st.safetensors'
-    assert_line --partial '"st.safetensors" is the file of -s'
+    mentions -2 '"st.safetensors" is the file of -s' kvctl -s st.safetensors -c 'pull w > st.safetensors'
     local command
     for command in 'convert before.safetensors' 'merge average before.safetensors --out'; do
-        run -2 kvctl -s st.safetensors -c "$command st.safetensors"
-        assert_line --partial '"st.safetensors" is the file of -s'
+        mentions -2 '"st.safetensors" is the file of -s' kvctl -s st.safetensors -c "$command st.safetensors"
     done
     cmp st.safetensors before.safetensors
 }

@@ -110,8 +110,7 @@ END
     sed -e 's/^  3$/  2/' page.md >want.md
     sed -i '/kv> pull 3/a\  page.md:9:6: error[key]: key 3 was never initialised\n      9 : pull 3\n        :      ^\n   hint: init it first' want.md
     gives "note: page.md: 2 of 3 entries changed" kvctl --verify page.md --update
-    run diff want.md page.md
-    assert_output ""
+    gives "" diff want.md page.md
     before=$(stat -c %i page.md)
     gives "" kvctl -q --verify page.md --update
     assert_equal "$(stat -c %i page.md)" "$before"
@@ -122,8 +121,7 @@ END
     printf 'kv> init 3 1\nkv> x = 2\n' >one
     printf 'kv> init 3 1\nkv> print x\n1\n' >two
     begins -1 "two:2: the output differs (- the page, + this run)" kvctl --verify one two
-    run -1 kvctl --verify two --verify one one
-    assert_line --partial "1 of 2 entries of two prints something else"
+    mentions -1 "1 of 2 entries of two prints something else" kvctl --verify two --verify one one
 }
 
 @test "verify: a page with prompts of Python, unless kvctl has some of its own there" {
@@ -153,8 +151,7 @@ END
     echo text >none
     gives -1 'kvctl: error[expect]: none holds no line that begins with `kv> ` or `>>> `' kvctl --verify none
     printf 'kv> print 1\n1\n```\ntext\n```\n' >none
-    run -1 kvctl --verify none
-    assert_output 'kvctl: error[expect]: none holds no line that begins with `kv> ` or `>>> ` between its fences'
+    gives -1 'kvctl: error[expect]: none holds no line that begins with `kv> ` or `>>> ` between its fences' kvctl --verify none
     gives -2 "kvctl: error[usage]: --verify and commands to run do not go together" kvctl --verify none -c 'print 1'
     gives -2 "kvctl: error[usage]: --update needs --verify FILE" kvctl --update none
 }
@@ -203,8 +200,7 @@ s.kv:10:6: error[key]: key 9 was never initialised
 @test "record: entries of the prompt, with errors of all kinds" {
     printf 'print (1,\n2)\nprint )\n\n  pull 9\nexpect-error key {\n\n pull 9 }\n' >in
     run -2 sh -c 'kvctl -i --record page <in'
-    run grep -c '^kv> ' page
-    assert_output 4
+    gives 4 grep -c '^kv> ' page
     gives "" kvctl --verify page
 }
 
@@ -238,8 +234,7 @@ print 2' >/dev/null 2>&1 || true
     kill -9 $pid
     wait $pid || true
     assert_equal "$(cat page page2)" $'old\nold'
-    run cat page2.part
-    assert_output $'kv> print 1\n1'
+    gives $'kv> print 1\n1' cat page2.part
     # the next one begins anew
     kvctl --record page2 -c 'print 3'
     assert_equal "$(cat page2)" $'kv> print 3\n3'

@@ -102,7 +102,7 @@ enum { SIZES = sizeof sizes / sizeof *sizes };
 
 static void sums_of(kv_dtype dtype)
 {
-    kv *s = make_test("dist_sync", "2");
+    own_kv *s = make_test("dist_sync", "2");
     int each = workers * (workers + 1) / 2;
     for (int k = 0; k < SIZES; k++)
         init(s, text(sizes[k].key), filled(dtype, sizes[k].rows, sizes[k].columns, 1));
@@ -112,7 +112,6 @@ static void sums_of(kv_dtype dtype)
             MUST(holds(s, text(sizes[k].key), dtype, sizes[k].rows, sizes[k].columns,
                        each * 2 * (i + 1) + 1));
         }
-    kv_free(s);
 }
 
 static void check_default(void)
@@ -178,7 +177,7 @@ static bool rows_are(kv_array *a, int64_t rows, int64_t columns, int64_t n, cons
 
 static void few_rows(kv_dtype dtype)
 {
-    kv *s = make_test("dist_sync", "2");
+    own_kv *s = make_test("dist_sync", "2");
     int64_t all[] = {0, 1, 2, 3}, own = rank % 4, some[] = {(rank + 1) % 4, 2, 2};
     init(s, text("9"), rows_of(dtype, 4, 3, 4, all, 1));
     init(s, text("dense"), filled(dtype, 4, 3, 1));
@@ -194,13 +193,12 @@ static void few_rows(kv_dtype dtype)
         OK(kv_pull(s, &dense, 1, &out, NULL, &e));
         MUST(rows_are(out, 4, 3, 4, all, want));
     }
-    kv_free(s);
 }
 
 /* Rows that are pulled behind a push come behind its round, however late the other ranks push. */
 static void check_rows_behind(void)
 {
-    kv *s = make_test("dist_sync", "1");
+    own_kv *s = make_test("dist_sync", "1");
     int64_t all[] = {0, 1, 2, 3};
     double want[4];
     init(s, number(3), rows_of(KV_FLOAT32, 4, 3, 4, all, 0));
@@ -212,7 +210,6 @@ static void check_rows_behind(void)
         push(s, number(3), rows_of(KV_FLOAT32, 4, 3, 4, all, 1));
         MUST(rows_are(pull_rows(s, number(3), KV_FLOAT32, 4, 3, 4, all), 4, 3, 4, all, want));
     }
-    kv_free(s);
 }
 
 static void check_rows(void)
@@ -224,7 +221,7 @@ static void check_rows(void)
 /* Values without rows, and of rows of zeros, take part in a round and change nothing. */
 static void check_rows_of_zeros(void)
 {
-    kv *s = make_test("dist_sync", "2");
+    own_kv *s = make_test("dist_sync", "2");
     enum { N = 1200 };
     static int64_t all[N];
     static double ones[N];
@@ -238,7 +235,6 @@ static void check_rows_of_zeros(void)
         MUST(rows_are(pull_rows(s, text("97"), KV_FLOAT32, N, 40, N, all), N, 40, N, all, ones));
         MUST(rows_are(pull_rows(s, text("97"), KV_FLOAT32, N, 40, 0, all), N, 40, 0, all, ones));
     }
-    kv_free(s);
 }
 
 /* Every rank has rows of its own among some of a large array. */
@@ -247,7 +243,7 @@ static void check_many_rows(void)
     enum { N = 1200 };
     static int64_t mine[N], asked[N], all[N];
     static double want[N];
-    kv *s = make_test("dist_sync", "2");
+    own_kv *s = make_test("dist_sync", "2");
     for (int i = 0; i < N; i++)
         all[i] = i;
     init(s, text("98"), rows_of(KV_FLOAT32, N, N, N, all, 1));
@@ -267,7 +263,6 @@ static void check_many_rows(void)
         MUST(rows_are(pull_rows(s, text("98"), KV_FLOAT32, N, N, nasked, asked), N, N, nasked,
                       asked, want));
     }
-    kv_free(s);
 }
 
 /* One step of gradient descent, of a dense weight and of a row_sparse one. */
@@ -275,7 +270,7 @@ static void check_step(void)
 {
     int64_t all[] = {0, 1};
     double want = 1 - workers * (workers + 1) / 2, both[] = {want, want};
-    kv *s = make("dist_sync");
+    own_kv *s = make("dist_sync");
     OK(kv_set_optimizer(s, "sgd", &(kv_opt){"learning_rate", "1"}, 1, &e));
     init(s, text("dense"), filled(KV_FLOAT32, 10, 1, 1));
     init(s, text("rows"), rows_of(KV_FLOAT32, 2, 10, 2, all, 1));
@@ -283,14 +278,13 @@ static void check_step(void)
     push(s, text("rows"), rows_of(KV_FLOAT32, 2, 10, 2, all, rank + 1));
     MUST(holds(s, text("dense"), KV_FLOAT32, 10, 1, want));
     MUST(rows_are(pull_rows(s, text("rows"), KV_FLOAT32, 2, 10, 2, all), 2, 10, 2, all, both));
-    kv_free(s);
 }
 
 /* ---- Compressed ---- */
 
 static void compressed(const char *type, const char *threshold, const double (*steps)[2], int n)
 {
-    kv *s = make_test("dist_sync", "2");
+    own_kv *s = make_test("dist_sync", "2");
     kv_opt how[] = {{"type", type}, {"threshold", threshold}};
     OK(kv_set_gradient_compression(s, how, 2, &e));
     for (int k = 0; k < SIZES; k++) {
@@ -305,7 +299,6 @@ static void compressed(const char *type, const char *threshold, const double (*s
             MUST(holds(s, text(sizes[k].key), KV_FLOAT32, sizes[k].rows, sizes[k].columns,
                        1 + workers * steps[i][1]));
         }
-    kv_free(s);
 }
 
 /* Each step: the pushed value, and the key's value after it, in numbers of workers. */
@@ -327,7 +320,7 @@ static void random_codes(const char *type, const char *threshold)
 {
     enum { N = 70001 };
     static float residual[N], want[N];
-    kv *s = make_test("dist_sync", "2");
+    own_kv *s = make_test("dist_sync", "2");
     kv_opt how[] = {{"type", type}, {"threshold", threshold}};
     bool two = strcmp(type, "2bit") == 0;
     float t = (float)atof(threshold);
@@ -356,7 +349,6 @@ static void random_codes(const char *type, const char *threshold)
         MUST(memcmp(got, want, sizeof want) == 0);
         kv_array_unref(out);
     }
-    kv_free(s);
 }
 
 static void check_random_codes(void)
@@ -450,7 +442,7 @@ static int ignore(void *arg, const kv_key *key, kv_array *input, kv_array *store
 static void check_pulled_codes(void)
 {
     kv_err why = {0};
-    kv *s = make("dist_sync");
+    own_kv *s = make("dist_sync");
     init(s, number(1), filled(KV_FLOAT32, 5, 3, 9));
     init(s, number(2), filled(KV_FLOAT32, 1200, 1200, 9));
     compress_pulls(s, "2bit", "0.25");
@@ -473,14 +465,13 @@ static void check_pulled_codes(void)
     kv_opt again[] = {{"type", "2bit"}, {"pull", "true"}};
     why = (kv_err){0};
     MUST(kv_set_gradient_compression(s, again, 2, &why) == KV_E_UNSUPPORTED);
-    kv_free(s);
 }
 
 /* ---- init ---- */
 
 static void check_init(void)
 {
-    kv *s = make("dist_sync");
+    own_kv *s = make("dist_sync");
     for (int i = 0; i < 100; i++)
         init(s, number(200 + i), filled(i < 50 ? KV_FLOAT32 : KV_FLOAT16, 2, 3, rank ? -1 : i));
     for (int i = 0; i < 6; i++)
@@ -490,13 +481,12 @@ static void check_init(void)
         MUST(holds(s, number(200 + i), i < 50 ? KV_FLOAT32 : KV_FLOAT16, 2, 3, i));
     for (int i = 0; i < 6; i++)
         MUST(holds(s, number(300 + i), i < 3 ? KV_FLOAT32 : KV_FLOAT16, 1200, 1200, i));
-    kv_free(s);
 }
 
 /* Rank 0 alone makes the keys; the others pull before that, or behind a barrier. */
 static void check_init_by_one(void)
 {
-    kv *s = make("dist_sync");
+    own_kv *s = make("dist_sync");
     if (rank == 0) {
         usleep(20000);
         init(s, number(1), filled(KV_FLOAT32, 2, 3, 5));
@@ -508,14 +498,13 @@ static void check_init_by_one(void)
     MUST(holds(s, number(2), KV_FLOAT32, 1200, 1200, 6));
     push(s, number(2), filled(KV_FLOAT32, 1200, 1200, 1));
     MUST(holds(s, number(2), KV_FLOAT32, 1200, 1200, workers));
-    kv_free(s);
 }
 
 /* The first worker's value holds, also where others have pushed before: who does not push sees it.
  */
 static void check_init_behind_push(void)
 {
-    kv *s = make("dist_sync");
+    own_kv *s = make("dist_sync");
     for (int i = 0; i < 2; i++) {
         int64_t n = i ? 1200 : 3;
         if (rank == 1)
@@ -530,14 +519,13 @@ static void check_init_behind_push(void)
         }
         MUST(holds(s, number(i), KV_FLOAT32, n, n, workers));
     }
-    kv_free(s);
 }
 
 /* A push makes a key when there is no updater; ranks meet text keys in different orders. */
 static void check_made_by_push(void)
 {
     static const char *const names[] = {"a", "b", "c", "d", "e"};
-    kv *s = make("dist_sync");
+    own_kv *s = make("dist_sync");
     for (int i = 0; i < 5; i++) {
         int k = (i + rank) % 5;
         push(s, text(names[k]), filled(KV_FLOAT32, 3, 3, k + rank));
@@ -545,14 +533,13 @@ static void check_made_by_push(void)
     for (int k = 0; k < 5; k++)
         MUST(holds(s, text(names[k]), KV_FLOAT32, 3, 3,
                    k * workers + workers * (workers - 1) / 2));
-    kv_free(s);
 }
 
 /* ---- Several values ---- */
 
 static void check_device(void)
 {
-    kv *s = make_test("dist_device_sync", "2");
+    own_kv *s = make_test("dist_device_sync", "2");
     int each = workers * (workers + 1);
     for (int k = 0; k < SIZES; k++) {
         kv_key keys[2] = {text(sizes[k].key), text(sizes[k].key)};
@@ -572,12 +559,11 @@ static void check_device(void)
             }
         }
     }
-    kv_free(s);
 }
 
 static void check_in_place(void)
 {
-    kv *s = make("dist_device_sync");
+    own_kv *s = make("dist_device_sync");
     kv_array *out = filled(KV_FLOAT32, 1200, 1200, -1);
     kv_array *in = filled(KV_FLOAT32, 1200, 1200, rank + 8);
     kv_key key = text("99"), keys[2] = {key, key};
@@ -595,7 +581,6 @@ static void check_in_place(void)
             kv_array_unref(two[j]);
         }
     }
-    kv_free(s);
 }
 
 static void count_end(void *arg)
@@ -639,7 +624,7 @@ static void check_crossed(void)
 /* The caller may write a pushed array again at once. */
 static void check_overwrite(void)
 {
-    kv *s = make("dist_sync");
+    own_kv *s = make("dist_sync");
     own_array *a = filled(KV_FLOAT32, 1200, 1200, 0);
     kv_key key = number(1);
     init(s, key, filled(KV_FLOAT32, 1200, 1200, 0));
@@ -654,14 +639,13 @@ static void check_overwrite(void)
         memset(data, 0x55, 1200 * 1200 * sizeof(float));
         MUST(holds(s, key, KV_FLOAT32, 1200, 1200, i * workers));
     }
-    kv_free(s);
 }
 
 /* ---- What is refused ---- */
 
 static void check_refused(void)
 {
-    kv *s = make("dist_sync");
+    own_kv *s = make("dist_sync");
     kv_key key = number(999), other = text("invalid_key"), absent = number(7);
     own_array *a = filled(KV_FLOAT32, 2, 3, 1), *wrong = filled(KV_FLOAT32, 3, 3, 1);
     own_array *rows = rows_of(KV_FLOAT32, 2, 3, 0, NULL, 0);
@@ -684,12 +668,11 @@ static void check_refused(void)
     }
     push(s, key, filled(KV_FLOAT32, 2, 3, 1));
     MUST(holds(s, key, KV_FLOAT32, 2, 3, workers));
-    kv_free(s);
 }
 
 static void check_async_refused(void)
 {
-    kv *s = make("dist_async");
+    own_kv *s = make("dist_async");
     own_array *a = filled(KV_FLOAT32, 2, 3, 1);
     kv_key key = number(3);
     kv_err why = {0};
@@ -700,7 +683,6 @@ static void check_async_refused(void)
     push(s, key, filled(KV_FLOAT32, 2, 3, 1));
     why = (kv_err){0};
     MUST(kv_wait(s, &why) == KV_E_VALUE && why.has_key && why.key_id == 3);
-    kv_free(s);
 }
 
 /* ---- Training gives the bits of one process ---- */
@@ -798,7 +780,7 @@ static void compare(kv *s, kv *one)
 
 static void train(const training *t)
 {
-    kv *s = make("dist_sync"), *one = make("local");
+    own_kv *s = make("dist_sync"), *one = make("local");
     begin(s, t, rank, rank + 1);
     begin(one, t, 0, workers);
     for (int i = 0; i < 3; i++) {
@@ -811,8 +793,6 @@ static void train(const training *t)
         }
         compare(s, one);
     }
-    kv_free(s);
-    kv_free(one);
 }
 
 static void check_training(void)
@@ -850,7 +830,7 @@ static void check_whole_from_file(void)
 {
     static const training lamb = {"lamb", {{"learning_rate", "0.01"}}, 1, false};
     char path[64];
-    kv *s = make("dist_sync"), *one = make("local");
+    own_kv *s = make("dist_sync"), *one = make("local");
     snprintf(path, sizeof path, "/tmp/dist_check.%d.states", (int)getpid());
     set_optimizer(s, &first);
     begin(one, &lamb, 0, workers);
@@ -870,8 +850,6 @@ static void check_whole_from_file(void)
         train_round(one, i, 0, workers);
         compare(s, one);
     }
-    kv_free(s);
-    kv_free(one);
 }
 
 /* ---- dist_async ---- */
@@ -879,7 +857,7 @@ static void check_whole_from_file(void)
 /* Each rank pushes once: so many pushes are applied. */
 static void check_async(void)
 {
-    kv *s = make_test("dist_async", "2");
+    own_kv *s = make_test("dist_async", "2");
     for (int k = 0; k < SIZES; k++)
         init(s, text(sizes[k].key), filled(KV_FLOAT32, sizes[k].rows, sizes[k].columns, 1));
     for (int k = 0; k < SIZES; k++)
@@ -890,7 +868,6 @@ static void check_async(void)
     for (int k = 0; k < SIZES; k++)
         MUST(holds(s, text(sizes[k].key), KV_FLOAT32, sizes[k].rows, sizes[k].columns,
                    1 + workers * (workers + 1)));
-    kv_free(s);
 }
 
 /* nadam has a number that all keys share: with equal pushes their order does not matter. */
@@ -899,7 +876,7 @@ static void check_async_shared(void)
     static const training nadam = {"nadam", {{"learning_rate", "0.01"}}, 1, false};
     enum { LAST = SHAPES - 1 };
     for (int late = 0; late < 2; late++) {
-        kv *s = make("dist_async"), *one = make("local");
+        own_kv *s = make("dist_async"), *one = make("local");
         kv_key key = number(LAST);
         own_array *a = gradient(shapes[LAST].rows, 1, 1, 1, 1);
         own_array *b = gradient(shapes[LAST].rows, 1, 2, 2, 2);
@@ -921,8 +898,6 @@ static void check_async_shared(void)
         OK(kv_array_read(a, &x, &e));
         OK(kv_array_read(b, &y, &e));
         MUST(memcmp(x, y, (size_t)shapes[LAST].rows * sizeof(float)) == 0);
-        kv_free(s);
-        kv_free(one);
     }
 }
 
@@ -931,7 +906,7 @@ static void check_async_shared(void)
 static void check_many_keys(void)
 {
     enum { N = 100000 };
-    kv *s = make("dist_sync");
+    own_kv *s = make("dist_sync");
     kv_key *keys = calloc(N, sizeof *keys);
     kv_array **a = calloc(N, sizeof *a), **outs = calloc(N, sizeof *outs);
     MUST(keys && a && outs);
@@ -952,7 +927,6 @@ static void check_many_keys(void)
     free(keys);
     free(a);
     free(outs);
-    kv_free(s);
 }
 
 /* ---- Where keys live ---- */
@@ -981,7 +955,7 @@ static int see_rank(void *arg, const kv_field *fields, int n, kv_err *e)
  * bytes of two records. */
 static void check_balance(void)
 {
-    kv *s = make("dist_sync");
+    own_kv *s = make("dist_sync");
     spread x = {0};
     int64_t all = 0;
     for (int i = 0; i < 60; i++) {
@@ -994,7 +968,6 @@ static void check_balance(void)
     MUST(x.all == all * 4);
     MUST(x.most - x.least <= 2 * (256 << 10));
     OK(kv_barrier(s, &e));
-    kv_free(s);
 }
 
 /* ---- Running ---- */
@@ -1032,11 +1005,10 @@ static const check checks[] = {
 
 int main(int argc, char **argv)
 {
-    kv *store = make("dist_sync");
+    own_kv *store = make("dist_sync");
     rank = kv_rank(store);
     workers = kv_num_workers(store);
     rounds = workers > 2 ? 3 : 4;
     run_checks(argc, argv, checks, sizeof checks / sizeof *checks);
-    kv_free(store);
     return 0;
 }

@@ -32,6 +32,13 @@ static void give_up(int line, const char *why)
             give_up(__LINE__, #condition);                                                         \
     } while (0)
 
+/* A store that is released at the end of its block. */
+#define own_kv OWN(must_free) kv
+static inline void must_free(kv **s)
+{
+    kv_free(*s);
+}
+
 typedef struct check {
     const char *name;
     void (*run)(void);

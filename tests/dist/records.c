@@ -776,7 +776,7 @@ TEST(records_sums_in_place)
 TEST(records_sums_larger_than_a_record)
 {
     enum { FITS = LINK_PAYLOAD / 4 };
-    float *x = calloc(FITS + 1, sizeof *x);
+    OWN(test_free) float *x = calloc(FITS + 1, sizeof *x);
     own_store *s = open_store(form("horovod", false, true, -1));
     for (int n = FITS; n <= FITS + 1; n++) {
         for (int rank = 0; rank < 2; rank++) {
@@ -801,5 +801,4 @@ TEST(records_sums_larger_than_a_record)
         }
         no_more();
     }
-    free(x);
 }

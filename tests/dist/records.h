@@ -232,10 +232,8 @@ static inline void floats(float *x, float first, float step)
 
 static inline kv_array *array_of(kv_dtype dtype, float first)
 {
-    kv_array *a = NULL;
-    void *data;
-    CHECK_OK(kv_array_new(&a, dtype, 2, (int64_t[]){4, 2}, (kv_ctx){0}, &e));
-    CHECK_OK(kv_array_write(a, &data, &e));
+    kv_array *a = MADE(kv_array, kv_array_new, dtype, 2, (int64_t[]){4, 2}, (kv_ctx){0});
+    void *data = array_data(a);
     if (dtype == KV_FLOAT32)
         floats(data, first, 0);
     return a;
@@ -268,9 +266,8 @@ static inline server_state *store_with_key(float first)
 static inline kv_array *init_flat(int64_t n, int64_t number)
 {
     own_buf b = {0};
-    kv_array *a = NULL;
     void *data;
-    CHECK_OK(kv_array_new(&a, KV_FLOAT32, 1, &n, (kv_ctx){0}, &e));
+    kv_array *a = MADE(kv_array, kv_array_new, KV_FLOAT32, 1, &n, (kv_ctx){0});
     CHECK_OK(kv_array_write(a, &data, &e));
     for (int64_t i = 0; i < n; i++)
         ((float *)data)[i] = (float)i;

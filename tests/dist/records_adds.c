@@ -79,8 +79,7 @@ static void give_sum(const sent *x, double first, double each)
 /* Element i is first + each * i. */
 static void holds_line(kv_array *a, double first, double each)
 {
-    const void *data;
-    CHECK_OK(kv_array_read(a, &data, &e));
+    const void *data = array_elements(a);
     for (int64_t i = 0; i < elements; i++)
         CHECK_INT(number_at(data, kv_array_dtype(a), i) * 8, (first + each * (double)i) * 8);
 }

@@ -283,9 +283,8 @@ static void init_sparse(const int64_t *shape, const int64_t *ids, int64_t n, con
     own_buf b = {0};
     ask_key k = {.dtype = KV_FLOAT32, .storage = KV_ROW_SPARSE, .ndim = 2,
                  .shape = {shape[0], shape[1]}};
-    own_array *a = NULL;
     void *to;
-    CHECK_OK(kv_array_new_sparse(&a, KV_FLOAT32, 2, shape, n, ids, (kv_ctx){0}, &e));
+    own_array *a = MADE(kv_array, kv_array_new_sparse, KV_FLOAT32, 2, shape, n, ids, (kv_ctx){0});
     CHECK_OK(kv_array_write_rows(a, &to, &e));
     if (n)
         memcpy(to, values, (size_t)(n * shape[1]) * sizeof *values);
@@ -398,7 +397,7 @@ TEST(records_rows_larger_than_a_record)
     const int64_t ids[] = {1, 70, ROWS - 1}, shape[] = {ROWS, 2};
     const float values[] = {1, 2, 3, 4, 5, 6};
     int64_t *every = malloc(ROWS * sizeof *every), n, at = 0;
-    char *got = malloc(16 * ROWS + 8);
+    OWN(test_free) char *got = malloc(16 * ROWS + 8);
     own_store *s = open_store(form("dist_sync", false, false, -1));
     init_sparse(shape, ids, 3, values);
     for (int i = 0; i < ROWS; i++)
@@ -432,7 +431,6 @@ TEST(records_rows_larger_than_a_record)
     }
     no_more();
     free(every);
-    free(got);
 }
 
 /* Without memory for the elements of rows the worker is told so, or this rank serves no more, and
@@ -493,7 +491,7 @@ TEST(records_two_large_parts_of_a_request)
 {
     enum { LARGE = LINK_PAYLOAD / 4 + 3 };
     own_store *s = open_store(form("dist_sync", false, false, -1));
-    kv_array *a[] = {init_flat(LARGE, 0), init_flat(LARGE + 8, 1)};
+    own_arrays *a[] = {init_flat(LARGE, 0), init_flat(LARGE + 8, 1), NULL};
     pull(1, 0, 0, 20);
     pull(1, 1, 0, 20);
     settle();
@@ -507,8 +505,6 @@ TEST(records_two_large_parts_of_a_request)
             CHECK_INT(x->r.flags, at == bytes ? LINK_LAST : 0);
         }
     no_more();
-    kv_array_unref(a[0]);
-    kv_array_unref(a[1]);
 }
 
 enum { MANY = (1 << 20) + 8 * 1000 + 3, AT_ONCE = 1 << 18 };
@@ -618,7 +614,7 @@ TEST(records_changes_larger_than_a_record)
     own_store *s = open_store(form("dist_sync", false, false, -1));
     set_rule("{ stored += input }");
     own_array *a = init_flat(LARGE, 0);
-    float *now = malloc(4 * LARGE);
+    OWN(test_free) float *now = malloc(4 * LARGE);
     changes_block b;
     memcpy(now, a->data, 4 * LARGE);
     link_rec r = pull_head(0, 0, 12);
@@ -653,5 +649,4 @@ TEST(records_changes_larger_than_a_record)
     for (int i = 0; i < LARGE; i++)
         CHECK_INT(now[i], i + (i >= FIRST));
     no_more();
-    free(now);
 }

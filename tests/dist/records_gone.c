@@ -179,7 +179,7 @@ TEST(records_mail_of_a_worker_that_is_gone)
 /* A key that it was about to make is the next one's to make. */
 TEST(records_keys_of_a_worker_that_is_gone)
 {
-    buf b = {0};
+    own_buf b = {0};
     ask_key k = {.id = 7, .dtype = KV_FLOAT32, .ndim = 1, .shape = {4}};
     place p;
     open_store(form("dist_sync", false, false, -1));
@@ -195,7 +195,6 @@ TEST(records_keys_of_a_worker_that_is_gone)
     memcpy(&p, replied(0, 43)->data, sizeof p);
     CHECK_INT(p.first, first);
     no_more();
-    buf_release(&b);
     free_store_alone();
 }
 

@@ -301,9 +301,8 @@ TEST(requests_push_rows_of_a_gpu)
     storage = KV_ROW_SPARSE;
     kv *s = open_with_gpu("dist_sync", SERVERS);
     init_keys(s, 1);
-    kv_array *a = NULL;
-    CHECK_OK(kv_array_new_sparse(&a, KV_FLOAT32, 2, (int64_t[]){ELEMENTS / ROW, ROW}, 2,
-                                 (int64_t[]){1, 5}, (kv_ctx){KV_GPU, 0}, &e));
+    kv_array *a = MADE(kv_array, kv_array_new_sparse, KV_FLOAT32, 2,
+                       (int64_t[]){ELEMENTS / ROW, ROW}, 2, (int64_t[]){1, 5}, (kv_ctx){KV_GPU, 0});
     CHECK_OK(kv_array_write_rows(a, &data, &e));
     for (int i = 0; i < 2 * ROW; i++)
         ((float *)data)[i] = (float)(i + 3);
@@ -354,8 +353,7 @@ TEST(requests_pull_to_a_gpu)
         r.n = place_count(&made[0].place, p);
         give(server_of(p), r, record, sizeof record);
     }
-    const void *data;
-    CHECK_OK(kv_array_read(outs[0], &data, &e));
+    const void *data = array_elements(outs[0]);
     for (int i = 0; i < ELEMENTS; i++)
         CHECK_INT(number_at(data, KV_FLOAT32, i) * 8, 4);
     for (int i = 0; i < 4; i++)

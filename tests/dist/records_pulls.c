@@ -181,7 +181,7 @@ TEST(requests_refuse_elements_of_no_part)
 TEST(requests_pull_with_an_error)
 {
     kv *s = worker_with_keys(3);
-    kv_array *outs[] = {array_from(KV_FLOAT32, -1), array_from(KV_FLOAT32, -1)};
+    own_arrays *outs[] = {array_from(KV_FLOAT32, -1), array_from(KV_FLOAT32, -1), NULL};
     kv_key keys[] = {key_of(1), key_of(2)};
     for (int n = 1; n <= 2; n++) {
         CHECK_OK(kv_pull(s, keys, n, outs, NULL, &e));
@@ -203,8 +203,6 @@ TEST(requests_pull_with_an_error)
     }
     holds(outs[1], 5);
     end_worker(s);
-    kv_array_unref(outs[0]);
-    kv_array_unref(outs[1]);
 }
 
 /* Records that answer no part that is waited for change nothing. */
@@ -243,7 +241,7 @@ TEST(requests_under_way_are_found_by_their_number)
 {
     enum { MANY = 40 };
     kv *s = open_worker("dist_sync", SERVERS);
-    kv_array *outs[MANY];
+    own_arrays *outs[MANY + 1] = {NULL};
     uint64_t numbers[MANY];
     link_rec asked[MANY];
     elements = STEP;
@@ -263,8 +261,6 @@ TEST(requests_under_way_are_found_by_their_number)
         holds(outs[which], which);
     }
     end_worker(s);
-    for (int i = 0; i < MANY; i++)
-        kv_array_unref(outs[i]);
 }
 
 /* All of them end, wherever they are listed; one whose turn has not come does so when it comes. */
@@ -317,7 +313,7 @@ TEST(requests_pull_into_one_array_in_their_order)
 TEST(requests_pull_large_keys_one_by_one)
 {
     kv *s = open_worker("dist_sync", SERVERS);
-    kv_array *outs[4];
+    own_arrays *outs[5] = {NULL};
     kv_key keys[] = {key_of(0), key_of(0), key_of(1), key_of(2)};
     link_rec asked[3];
     elements = step = 150000; /* 600 kB: two of them make more than a megabyte */
@@ -336,8 +332,6 @@ TEST(requests_pull_large_keys_one_by_one)
         give_failed(asked[i].request, "no");
     CHECK_ERR(kv_wait(s, &e), KV_E_VALUE, "no");
     end_worker(s);
-    for (int i = 0; i < 4; i++)
-        kv_array_unref(outs[i]);
 }
 
 /* Arrays of rows are left as they are, or filled by way of a dense one. */
@@ -526,15 +520,13 @@ TEST(requests_pull_codes)
     CHECK_OK(kv_set_gradient_compression(s, how, 3, &e));
     elements = step = CODED;
     init_keys(s, 1);
-    kv_array *outs[] = {array_from(KV_FLOAT32, -9), array_from(KV_FLOAT64, -9)};
+    own_arrays *outs[] = {array_from(KV_FLOAT32, -9), array_from(KV_FLOAT64, -9), NULL};
     const float *a = outs[0]->data;
     pull_codes(s, outs, 0, SOME);
     CHECK_INT(a[SOME], SOME - 9);
     pull_codes(s, outs, SOME, CODED - SOME);
     CHECK_INT(a[0] * 8, -4);
     end_worker(s);
-    kv_array_unref(outs[0]);
-    kv_array_unref(outs[1]);
 }
 
 TEST(requests_refuse_codes_that_do_not_fit)
@@ -808,7 +800,7 @@ TEST(requests_are_in_a_profile)
     kv *s = open_worker("dist_sync", SERVERS);
     kv_key keys[] = {key_of(2), key_of(1)};
     init_keys(s, 3);
-    kv_array *outs[] = {array_from(KV_FLOAT32, -1), array_from(KV_FLOAT32, -1)};
+    own_arrays *outs[] = {array_from(KV_FLOAT32, -1), array_from(KV_FLOAT32, -1), NULL};
     CHECK_OK(trace_start(&e));
     CHECK_OK(kv_pull(s, keys, 2, outs, NULL, &e));
     CHECK_OK(kv_pull(s, keys, 2, outs, NULL, &e));
@@ -826,6 +818,4 @@ TEST(requests_are_in_a_profile)
     CHECK_INT(seen[2], 1);
     CHECK_INT(seen[3], 2);
     end_worker(s);
-    kv_array_unref(outs[0]);
-    kv_array_unref(outs[1]);
 }

@@ -77,7 +77,6 @@ TEST(requests_count_pushes_and_pulls)
 /* A value may be written as soon as it is sent, whether the push has ended or not. */
 TEST(requests_free_a_value_when_it_is_sent)
 {
-    void *data;
     own_worker *s = open_worker("dist_sync", SERVERS);
     kv_key key = key_of(1);
     init_keys(s, 2);
@@ -86,7 +85,7 @@ TEST(requests_free_a_value_when_it_is_sent)
     CHECK_INT(engine_pending(array_var(v)), 1);
     const sent *x = see_push((int64_t[]){1}, 1, 1, 0, 0);
     CHECK_INT(engine_pending(array_var(v)), 0);
-    CHECK_OK(kv_array_write(v, &data, &e));
+    array_data(v);
     give_done(x->r.request, PARTS);
 }
 
@@ -157,7 +156,7 @@ TEST(requests_push_sums_of_values)
 {
     kv *s = worker_with_keys(3);
     kv_key keys[] = {key_of(2), key_of(1), key_of(2), key_of(0), key_of(2)};
-    kv_array *values[5];
+    own_arrays *values[6] = {NULL};
     for (int i = 0; i < 5; i++)
         values[i] = array_from(i == 3 ? KV_INT32 : KV_FLOAT32, 100 * (i + 1));
     for (int n = 1; n <= 2; n++) {
@@ -174,8 +173,6 @@ TEST(requests_push_sums_of_values)
         CHECK_OK(kv_wait(s, &e));
     }
     end_worker(s);
-    for (int i = 0; i < 5; i++)
-        kv_array_unref(values[i]);
 }
 
 /* In place of that of the C library, for the whole program: it does not keep the order of equals,
@@ -202,7 +199,7 @@ TEST(requests_sum_values_in_the_order_of_the_call)
 {
     kv *s = worker_with_keys(2);
     kv_key keys[] = {key_of(1), key_of(1), key_of(0), key_of(1)};
-    kv_array *values[4];
+    own_arrays *values[5] = {NULL};
     for (int i = 0; i < 4; i++) {
         void *data;
         values[i] = array_from(KV_FLOAT32, 0);
@@ -216,8 +213,6 @@ TEST(requests_sum_values_in_the_order_of_the_call)
         CHECK_INT(number_at(x[i].data, KV_FLOAT32, 0), 1);
     give_done(x->r.request, 2 * PARTS);
     end_worker(s);
-    for (int i = 0; i < 4; i++)
-        kv_array_unref(values[i]);
 }
 
 /* ---- Ends ---- */
@@ -301,7 +296,7 @@ TEST(requests_push_the_host_side)
     enum { STATES = 3 };
     kv *s = worker_with_keys(2);
     CHECK_OK(kv_set_optimizer(s, "nadam", NULL, 0, &e));
-    kv_array *values[] = {array_from(KV_FLOAT32, 1), array_from(KV_FLOAT32, 2)};
+    own_arrays *values[] = {array_from(KV_FLOAT32, 1), array_from(KV_FLOAT32, 2), NULL};
     kv_key keys[] = {key_of(0), key_of(1)};
     optimizer *o = s->updater.optimizer;
     int64_t n = o->nstates, bytes = (int64_t)(sizeof(rule_given) + sizeof n) +
@@ -340,8 +335,6 @@ TEST(requests_push_the_host_side)
         CHECK_OK(kv_wait(s, &e));
     }
     end_worker(s);
-    kv_array_unref(values[0]);
-    kv_array_unref(values[1]);
 }
 
 /* ---- Codes ---- */
@@ -358,9 +351,8 @@ static void push_coded(kv *s, quantise_code code, int back)
     static float left[ELEMENTS];
     char codes[64];
     kv_key key = key_of(0);
-    void *data;
     own_array *v = array_from(KV_FLOAT32, 0);
-    CHECK_OK(kv_array_write(v, &data, &e));
+    void *data = array_data(v);
     for (int i = 0; i < ELEMENTS; i++)
         put_number(data, KV_FLOAT32, i, (float)(i % 9) * 0.3f - 1);
     quantise_encode(codes, left, data, code, 0.5f, ELEMENTS);
@@ -444,10 +436,9 @@ enum { ROW = 4 };
 
 static kv_array *rows_of(int64_t n, const int64_t *ids, float first)
 {
-    kv_array *a = NULL;
     void *data;
-    CHECK_OK(kv_array_new_sparse(&a, KV_FLOAT32, 2, (int64_t[]){ELEMENTS / ROW, ROW}, n, ids,
-                                 (kv_ctx){0}, &e));
+    kv_array *a = MADE(kv_array, kv_array_new_sparse, KV_FLOAT32, 2,
+                       (int64_t[]){ELEMENTS / ROW, ROW}, n, ids, (kv_ctx){0});
     CHECK_OK(kv_array_write_rows(a, &data, &e));
     for (int64_t i = 0; i < n * ROW; i++)
         ((float *)data)[i] = first + (float)i;

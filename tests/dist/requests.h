@@ -85,11 +85,9 @@ static inline double number_at(const void *data, kv_dtype type, int64_t i)
 
 static inline kv_array *array_from(kv_dtype type, double first)
 {
-    kv_array *a = NULL;
-    void *data;
     int64_t shape[] = {row ? elements / row : elements, row};
-    CHECK_OK(kv_array_new(&a, type, row ? 2 : 1, shape, (kv_ctx){0}, &e));
-    CHECK_OK(kv_array_write(a, &data, &e));
+    kv_array *a = MADE(kv_array, kv_array_new, type, row ? 2 : 1, shape, (kv_ctx){0});
+    void *data = array_data(a);
     for (int64_t i = 0; i < elements; i++)
         put_number(data, type, i, first + (double)i);
     return a;
@@ -98,8 +96,7 @@ static inline kv_array *array_from(kv_dtype type, double first)
 /* Waits for what is to write the array. */
 static inline void holds(kv_array *a, double first)
 {
-    const void *data;
-    CHECK_OK(kv_array_read(a, &data, &e));
+    const void *data = array_elements(a);
     for (int64_t i = 0; i < elements; i++)
         CHECK_INT(number_at(data, kv_array_dtype(a), i) * 8, (first + (double)i) * 8);
 }

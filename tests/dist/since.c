@@ -125,7 +125,7 @@ static kv *make(const char *type, const char *optimizer)
 
 static void rounds_of(const char *optimizer, int rounds)
 {
-    kv *s = make("dist_sync", optimizer);
+    own_kv *s = make("dist_sync", optimizer);
     held h[KEYS];
     make_keys(s, h);
     for (int r = 1; r <= rounds; r++) {
@@ -139,7 +139,6 @@ static void rounds_of(const char *optimizer, int rounds)
     }
     OK(kv_barrier(s, &e));
     free_keys(h);
-    kv_free(s);
 }
 
 static void check_sums(void)
@@ -156,7 +155,7 @@ static void check_updates(void)
 /* Marks go back a limited number of rounds, and are dropped when nobody asks for as long. */
 static void check_many_rounds(void)
 {
-    kv *s = make("dist_sync", "sgd");
+    own_kv *s = make("dist_sync", "sgd");
     held h[KEYS];
     int64_t oldest = KV_NO_ROUND;
     make_keys(s, h);
@@ -175,13 +174,12 @@ static void check_many_rounds(void)
     MUST(oldest == 1300);
     OK(kv_barrier(s, &e));
     free_keys(h);
-    kv_free(s);
 }
 
 /* Without rounds every worker pushes as it likes; what is pulled between two barriers stays. */
 static void check_async(void)
 {
-    kv *s = make("dist_async", "test");
+    own_kv *s = make("dist_async", "test");
     held h[KEYS];
     make_keys(s, h);
     for (int r = 1; r <= 8; r++) {
@@ -205,13 +203,12 @@ static void check_async(void)
     }
     OK(kv_barrier(s, &e));
     free_keys(h);
-    kv_free(s);
 }
 
 /* An optimizer that needs whole keys makes the large ones move, with their rounds. */
 static void moves_of(const char *type)
 {
-    kv *s = make(type, "test");
+    own_kv *s = make(type, "test");
     held h[KEYS];
     bool async = strcmp(type, "dist_async") == 0;
     make_keys(s, h);
@@ -228,7 +225,6 @@ static void moves_of(const char *type)
             OK(kv_set_optimizer(s, "lamb", NULL, 0, &e));
     }
     free_keys(h);
-    kv_free(s);
 }
 
 static void check_moves(void)
@@ -251,7 +247,7 @@ static int read_bytes(void *arg, const kv_field *f, int n, kv_err *e)
 /* Few changes move few bytes, none a head for each part; and the counts say so. */
 static void check_bytes(void)
 {
-    kv *s = make("dist_sync", "sgd");
+    own_kv *s = make("dist_sync", "sgd");
     held h[KEYS];
     int64_t first[2] = {0}, then[2] = {0};
     make_keys(s, h);
@@ -270,14 +266,13 @@ static void check_bytes(void)
     MUST(first[0] - then[0] < 5000);
     OK(kv_barrier(s, &e));
     free_keys(h);
-    kv_free(s);
 }
 
 /* Pulls of codes are whole pulls; the changes of what they stand for are bits as well. */
 static void check_codes(void)
 {
     static const kv_opt how[] = {{"type", "2bit"}, {"threshold", "0.5"}, {"pull", "true"}};
-    kv *s = make("dist_sync", NULL);
+    own_kv *s = make("dist_sync", NULL);
     kv_key key = {.id = 0};
     held h = {.key = key, .dtype = KV_FLOAT32, .n = 50000};
     for (int i = 0; i < OUTS; i++) {
@@ -300,14 +295,13 @@ static void check_codes(void)
         kv_array_unref(h.whole[i]);
     }
     OK(kv_barrier(s, &e));
-    kv_free(s);
 }
 
 /* A worker that is done has pushed less often than the others, whose rounds go on without it. */
 static void check_done(void)
 {
     enum { COMMON = 3, ALL = 9 };
-    kv *s = make("dist_sync", "sgd");
+    own_kv *s = make("dist_sync", "sgd");
     held h[KEYS];
     make_keys(s, h);
     bool leaves = rank > 0;
@@ -323,7 +317,6 @@ static void check_done(void)
     bring(s, h, 1, 1, 0, ALL);
     bring(s, h, 1, 1, 1, ALL);
     free_keys(h);
-    kv_free(s);
 }
 
 static void check_refused(void)
@@ -379,10 +372,9 @@ static const check checks[] = {
 
 int main(int argc, char **argv)
 {
-    kv *store = make("dist_sync", NULL);
+    own_kv *store = make("dist_sync", NULL);
     rank = kv_rank(store);
     workers = kv_num_workers(store);
     run_checks(argc, argv, checks, sizeof checks / sizeof *checks);
-    kv_free(store);
     return 0;
 }

@@ -117,7 +117,7 @@ static void stored_call(kv *s, bool exact)
 
 static void stored(const char *type, bool exact)
 {
-    kv *s = NULL;
+    own_kv *s = NULL;
     running = type;
     OK(kv_create(type, NULL, 0, &s, &e));
     OK(kv_set_optimizer(s, "test", &(kv_opt){"rescale_grad", "1"}, 1, &e));
@@ -133,12 +133,11 @@ static void stored(const char *type, bool exact)
     for (int k = 0; k < KEYS; k++)
         OK(kv_pull(s, &(kv_key){.id = k}, 1, next_out(k, all.stored[k]), NULL, &e));
     end();
-    kv_free(s);
 }
 
 static void sums(const char *type)
 {
-    kv *s = NULL;
+    own_kv *s = NULL;
     running = type;
     OK(kv_create(type, NULL, 0, &s, &e));
     begin();
@@ -149,7 +148,6 @@ static void sums(const char *type)
         OK(kv_pushpull(s, &key, 1, &all.values[k][v], &key, 1, next_out(k, sum_of(v)), &how, &e));
     }
     end();
-    kv_free(s);
 }
 
 /* ---- Arrays in several pairs ---- */
@@ -191,7 +189,7 @@ static void end_repeat(repeat *r, const float *x)
 
 static void repeats_of_pulls(const char *type, int64_t size)
 {
-    kv *s = NULL;
+    own_kv *s = NULL;
     repeat r;
     float x[ARRAYS + 1];
     running = "repeats of pulls";
@@ -215,13 +213,12 @@ static void repeats_of_pulls(const char *type, int64_t size)
         end_repeat(&r, x);
     }
     OK(kv_barrier(s, &e));
-    kv_free(s);
 }
 
 /* In place, so that the arrays are the values of several keys, too. */
 static void repeats_of_sums(const char *type, int64_t size)
 {
-    kv *s = NULL;
+    own_kv *s = NULL;
     repeat r;
     running = "repeats of sums";
     OK(kv_create(type, NULL, 0, &s, &e));
@@ -234,7 +231,6 @@ static void repeats_of_sums(const char *type, int64_t size)
         end_repeat(&r, x);
     }
     OK(kv_barrier(s, &e));
-    kv_free(s);
 }
 
 static void repeats(void)
@@ -264,9 +260,9 @@ static long most_resident_kb(void)
 static void ahead(void)
 {
     enum { MB = 1 << 20, EACH = 16, N = 64, UNDER_WAY = 256 };
-    kv *s = NULL;
+    own_kv *s = NULL;
     kv_key key = {.id = 3};
-    kv_array *zeros = filled(EACH * MB / 4, 0);
+    own_array *zeros = filled(EACH * MB / 4, 0);
     running = "ahead";
     OK(kv_create("dist_sync", NULL, 0, &s, &e));
     OK(kv_set_optimizer(s, "test", &(kv_opt){"rescale_grad", "1"}, 1, &e));
@@ -288,8 +284,6 @@ static void ahead(void)
 #else
     MUST(most_resident_kb() - before < (workers + 1) * (UNDER_WAY + 64) * 1024L);
 #endif
-    kv_array_unref(zeros);
-    kv_free(s);
 }
 
 int main(int argc, char **argv)

@@ -67,8 +67,7 @@ END
 
 @test "coverage: there is nothing to count" {
     mkdir none
-    run -1 "$top/scripts/reached" "$PWD/none"
-    assert_output "coverage: $PWD/none holds no objects made with --coverage: make coverage"
+    gives -1 "coverage: $PWD/none holds no objects made with --coverage: make coverage" "$top/scripts/reached" "$PWD/none"
     make_sample
     gives -1 "coverage: there is no code below lib/other" "$top/scripts/reached" "$PWD/made" lib/other
 }

@@ -15,8 +15,7 @@ in_examples()
 
 @test "examples: embedding.kv learns ratings that nobody gave" {
     in_examples
-    run -0 kvctl -q embedding.kv
-    assert_line --regexp '^unrated pairs: mean square 0\.00[0-9]+$'
+    matches '^unrated pairs: mean square 0\.00[0-9]+$' kvctl -q embedding.kv
 }
 
 @test "examples: aggregate.sh sums four workers' gradients" {
@@ -36,8 +35,7 @@ in_examples()
 }
 
 @test "examples: the demo shows the tour" {
-    run -0 "$top/scripts/demo" "$build/kvctl" "$top/examples/tour.md"
-    assert_line "Every result above is the one that the page promises."
+    says "Every result above is the one that the page promises." "$top/scripts/demo" "$build/kvctl" "$top/examples/tour.md"
 }
 
 @test "the tutorial prints what it promises" {

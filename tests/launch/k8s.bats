@@ -132,8 +132,7 @@ END
     echo 'create dist_sync; if rank() == 3 { quit 9 }; barrier' >train.kv
     objects train.kv
     both_ready
-    run -9 launcher
-    assert_line --regexp '^kvctl: rank 3 \(worker\) on n[12] ended with exit code 9$'
+    matches -9 '^kvctl: rank 3 \(worker\) on n[12] ended with exit code 9$' launcher
     assert_nothing_left
 }
 

@@ -95,19 +95,17 @@ static inline model *model_small(void)
 
 static inline void put_file(const char *path, const void *data, int64_t n)
 {
-    FILE *f = fopen(path, "wb");
-    CHECK(f && fwrite(data, 1, (size_t)n, f) == (size_t)n && fclose(f) == 0);
+    file_fill(path, data, (size_t)n);
 }
 
 static inline bool holds(const char *path, const void *want, int64_t n)
 {
-    char *got = mem_alloc(n + 1, 1, NULL);
+    own_text *got = mem_alloc(n + 1, 1, NULL);
     FILE *f = fopen(path, "rb");
     bool same =
         f && fread(got, 1, (size_t)n + 1, f) == (size_t)n && memcmp(got, want, (size_t)n) == 0;
     if (f)
         fclose(f);
-    mem_free(got);
     return same;
 }
 

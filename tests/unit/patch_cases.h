@@ -161,10 +161,8 @@ static inline void model_mutate(model *b, const model *a)
 /* The file at path is this model: keys in order, forms, bits, metadata. */
 static inline void model_check(const model *m, const char *path)
 {
-    own_checkpoint *c = NULL;
-    tensor_reader *r = NULL;
-    CHECK_OK(checkpoint_open(&c, path, NULL, &e));
-    CHECK_OK(tensor_reader_new(&r, c, TENSOR_BLOCK, &e));
+    own_checkpoint *c = MADE(checkpoint, checkpoint_open, path, NULL);
+    own_tensor_reader *r = MADE(tensor_reader, tensor_reader_new, c, TENSOR_BLOCK);
     CHECK_INT(checkpoint_count(c), m->n);
     CHECK_INT(checkpoint_metadata_count(c), m->ntexts);
     for (int i = 0; i < m->ntexts; i++)
@@ -184,25 +182,20 @@ static inline void model_check(const model *m, const char *path)
             at += n;
         }
     }
-    tensor_reader_free(r);
 }
 
 /* Makes a patch in the folder and opens it. */
 static inline patch *patch_between(test_folder *d, const char *name, const model *a, const model *b)
 {
-    patch *p = NULL;
     const patch_options o = {.unsynced = true};
     CHECK_OK(patch_make(folder_file(d, name), a->c, b->c, &o, NULL, &e));
-    CHECK_OK(patch_open(&p, folder_file(d, name), &e));
-    return p;
+    return MADE(patch, patch_open, folder_file(d, name));
 }
 
 static inline int apply_all(test_folder *d, patch *const *p, int n, const model *a,
                             const char *name, kv_err *e)
 {
-    patch_misfits wrong = {0};
+    own_misfits wrong = {0};
     const checkpoint_out_options how = {.unsynced = true};
-    int code = patch_apply(folder_file(d, name), p, n, a->c, &how, NULL, &wrong, e);
-    patch_misfits_release(&wrong);
-    return code;
+    return patch_apply(folder_file(d, name), p, n, a->c, &how, NULL, &wrong, e);
 }

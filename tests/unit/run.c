@@ -2,6 +2,7 @@
  * the tests whose names begin with it, several in their order; after -x the first failure ends it.
  * $TEST_SECONDS is another limit, for slow builds; with $TEST_RANDOM tests of random programs and
  * rules try that many, of the seed $TEST_SEED. The exit status says whether all passed. */
+#include "base/file.h"
 #include "base/kv_assert.h"
 #include "base/mem.h"
 #include "kvstore.h"
@@ -42,6 +43,39 @@ void test_kv_rule_free(void *variable)
 void test_free(void *variable)
 {
     free(*(void **)variable);
+}
+
+void test_unref_all(void *list)
+{
+    for (kv_array **a = list; *a; a++)
+        kv_array_unref(*a);
+}
+
+const void *array_elements(kv_array *a)
+{
+    const void *data = NULL;
+    CHECK_OK(kv_array_read(a, &data, &e));
+    return data;
+}
+
+void *array_data(kv_array *a)
+{
+    void *data = NULL;
+    CHECK_OK(kv_array_write(a, &data, &e));
+    return data;
+}
+
+char *file_text(const char *path, size_t *n)
+{
+    char *text = NULL;
+    CHECK_OK(file_read(path, &text, n, &e));
+    return text;
+}
+
+void file_fill(const char *path, const void *data, size_t n)
+{
+    FILE *f = fopen(path, "wb");
+    CHECK(f && fwrite(data, 1, n, f) == n && fclose(f) == 0);
 }
 
 static void fail(const char *file, int line)

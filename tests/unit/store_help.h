@@ -31,15 +31,11 @@ static inline kv_key name(const char *text)
 static inline kv_array *array_full(kv_dtype dtype, int ndim, const int64_t *shape, double x,
                                    kv_ctx ctx)
 {
-    kv_array *wide = NULL, *a = NULL;
-    void *data = NULL;
-    CHECK_OK(kv_array_new(&wide, KV_FLOAT64, ndim, shape, cpu0, &e));
-    CHECK_OK(kv_array_write(wide, &data, &e));
+    own_array *wide = MADE(kv_array, kv_array_new, KV_FLOAT64, ndim, shape, cpu0);
+    double *data = array_data(wide);
     for (int64_t i = 0; i < kv_array_size(wide); i++)
-        ((double *)data)[i] = x;
-    CHECK_OK(kv_array_dup(&a, wide, dtype, ctx, &e));
-    kv_array_unref(wide);
-    return a;
+        data[i] = x;
+    return MADE(kv_array, kv_array_dup, wide, dtype, ctx);
 }
 
 /* A (4, 4) array of one number. */
@@ -56,9 +52,8 @@ static inline kv_array *filled(double x)
 /* Every element of a, of any dtype and storage, is want. */
 static inline void check_array(kv_array *a, double want)
 {
-    own_array *dense = NULL, *wide = NULL;
-    CHECK_OK(kv_array_to_dense(&dense, a, &e));
-    CHECK_OK(kv_array_dup(&wide, dense, KV_FLOAT64, cpu0, &e));
+    own_array *dense = MADE(kv_array, kv_array_to_dense, a);
+    own_array *wide = MADE(kv_array, kv_array_dup, dense, KV_FLOAT64, cpu0);
     const double *x = array_elements(wide);
     for (int64_t i = 0; i < kv_array_size(wide); i++)
         if (x[i] != want)
@@ -105,6 +100,13 @@ static inline kv_array *pull_into(kv *s, kv_key key, kv_array *out)
     return out;
 }
 
+static inline kv_info info_of(kv *s, kv_key key)
+{
+    kv_info info;
+    CHECK_OK(kv_find(s, &key, &info, &e));
+    return info;
+}
+
 /* The (4, 4) elements of a key are all want. */
 static inline void check_key(kv *s, kv_key key, double want)
 {
@@ -114,14 +116,30 @@ static inline void check_key(kv *s, kv_key key, double want)
 
 static inline void set_rule_with(kv *s, const char *text, const kv_opt *params, int n)
 {
-    own_rule *r = NULL;
-    CHECK_OK(kv_rule_new(&r, text, "rule.kv", 3, 5, &e));
+    own_rule *r = MADE(kv_rule, kv_rule_new, text, "rule.kv", 3, 5);
     CHECK_OK(kv_set_rule(s, r, params, n, &e));
 }
 
 static inline void set_rule(kv *s, const char *text)
 {
     set_rule_with(s, text, NULL, 0);
+}
+
+/* An updater: stored += input, or *(const float *)arg * input. Of float32, or int64. */
+static inline int add_input(void *arg, const kv_key *key, kv_array *input, kv_array *stored,
+                            kv_err *e)
+{
+    const void *x = NULL;
+    void *y = NULL;
+    (void)key;
+    TRY(kv_array_read(input, &x, e));
+    TRY(kv_array_write(stored, &y, e));
+    for (int64_t i = 0; i < kv_array_size(stored); i++)
+        if (kv_array_dtype(stored) == KV_INT64)
+            ((int64_t *)y)[i] += ((const int64_t *)x)[i];
+        else
+            ((float *)y)[i] += (arg ? *(const float *)arg : 1) * ((const float *)x)[i];
+    return KV_OK;
 }
 
 /* An updater that does nothing. */
@@ -169,11 +187,9 @@ static inline void leave_with(const left_files *files)
 /* Saves s, releases it, and gives what the file holds. */
 static inline kv *save_and_load(kv *s, const char *path)
 {
-    kv *t = NULL;
     CHECK_OK(kv_save(s, path, &e));
     kv_free(s);
-    CHECK_OK(kv_load(&t, path, &e));
-    return t;
+    return MADE(kv, kv_load, path);
 }
 
 /* The file at path is refused with this error. */

@@ -48,6 +48,14 @@
 /* The same where another test pins the text. */
 #define CHECK_CODE(call, code)                                                                     \
     WITH_KV_ERR(test_err((call), &e, (code), NULL, #call, __FILE__, __LINE__))
+/* What a call makes, as a value: T *x = MADE(T, f, y) for T *x = NULL; CHECK_OK(f(&x, y, &e)). */
+#define MADE(type, make, ...)                                                                      \
+    ({                                                                                             \
+        type *made_x = NULL;                                                                       \
+        kv_err made_e = {0};                                                                       \
+        test_ok(make(&made_x, __VA_ARGS__, &made_e), &made_e, #make, __FILE__, __LINE__);          \
+        made_x;                                                                                    \
+    })
 /* The code that a call gave is this one, and the text of `e`; zeroes `e` afterwards. */
 #define CHECK_FAILED(rc, code, text)                                                               \
     test_err((rc), &e, (code), (text), #rc, __FILE__, __LINE__)
@@ -63,19 +71,41 @@ void test_err(int code, kv_err *e, int want, const char *text, const char *what,
  * Zeroes `e` before. */
 #define WITHOUT_MEMORY(n, call)                                                                    \
     (e = (kv_err){0}, mem_fail_at(n), test_tried((call), &e, #call, __FILE__, __LINE__))
+/* Lets the first allocation of a call fail with those behind it, then the second, and so on, until
+ * the call succeeds. The statement behind it runs after each failure, `n`. */
+#define EACH_FAILURE(call) for (int64_t n = 1; WITHOUT_MEMORY(n, call) != KV_OK; n++)
+/* Does the same and gives the number of failures. */
+#define FAILURES(call)                                                                             \
+    ({                                                                                             \
+        int64_t failures = 0;                                                                      \
+        while (WITHOUT_MEMORY(failures + 1, call) != KV_OK)                                        \
+            failures++;                                                                            \
+        failures;                                                                                  \
+    })
 /* How many random things to try, and the seed: these, or $TEST_RANDOM and $TEST_SEED. */
 int64_t test_random(int64_t usual);
 uint64_t test_seed(uint64_t usual);
+
+/* The elements of a dense array, to be read, and to be written. */
+const void *array_elements(kv_array *a);
+void *array_data(kv_array *a);
+
+/* A whole file, to be released with mem_free; and a file with these bytes. */
+char *file_text(const char *path, size_t *n);
+void file_fill(const char *path, const void *data, size_t n);
 
 /* Variables that are released at the end of their block (base/mem.h). */
 #define own_kv OWN(test_kv_free) kv
 #define own_rule OWN(test_kv_rule_free) kv_rule
 #define own_text own_mem char
 #define own_folder OWN(folder_remove) test_folder
+/* A list of arrays that ends with NULL: own_arrays *outs[3 + 1] = {NULL}. */
+#define own_arrays OWN(test_unref_all) kv_array
 /* For variables that hold pointers. */
 void test_kv_free(void *variable);
 void test_kv_rule_free(void *variable);
 void test_free(void *variable);
+void test_unref_all(void *list);
 
 /* Ends the test as skipped, with the reason. */
 void test_skip(const char *reason) __attribute__((noreturn));

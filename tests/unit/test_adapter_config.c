@@ -85,13 +85,12 @@ TEST(merge_texts_are_merges)
 {
     int n = 0;
     for (const merge_text *t = merge_texts; t->name; t++, n++) {
-        rule_ast *rule;
         own_arena nodes = {0};
         bool named = false;
         source src = {.name = t->name, .text = t->text, .line = 1, .col = 1};
         src.len = (uint32_t)strlen(t->text);
         CHECK(t->text[0] == '#');
-        CHECK_OK(parse_merge(&rule, &src, &nodes, &e));
+        rule_ast *rule = MADE(rule_ast, parse_merge, &src, &nodes);
         for (int i = 0; i < rule->nnames; i++)
             named |= strcmp(rule->names[i], t->name) == 0;
         CHECK(named && merge_text_find(t->name) == t);

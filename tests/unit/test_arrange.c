@@ -8,29 +8,23 @@ static const kv_ctx cpu0 = {KV_CPU, 0};
 /* 0, 1, 2, … */
 static kv_array *counting(kv_dtype dtype, int ndim, const int64_t *shape)
 {
-    kv_array *a = NULL, *b = NULL;
-    void *data = NULL;
-    CHECK_OK(kv_array_new(&a, KV_INT32, ndim, shape, cpu0, &e));
-    CHECK_OK(kv_array_write(a, &data, &e));
+    own_array *a = MADE(kv_array, kv_array_new, KV_INT32, ndim, shape, cpu0);
+    int32_t *data = array_data(a);
     for (int i = 0; i < (int)kv_array_size(a); i++)
-        ((int32_t *)data)[i] = i;
-    CHECK_OK(kv_array_dup(&b, a, dtype, cpu0, &e));
-    kv_array_unref(a);
-    return b;
+        data[i] = i;
+    return MADE(kv_array, kv_array_dup, a, dtype, cpu0);
 }
 
 /* Compares shape and elements with text such as "(2, 2) 0 1 2 3", and releases a. */
 static void check_text(kv_array *a, const char *want)
 {
-    own_array *ints = NULL;
-    const void *data = NULL;
     char text[512];
-    CHECK_OK(kv_array_dup(&ints, a, KV_INT32, cpu0, &e));
-    CHECK_OK(kv_array_read(ints, &data, &e));
+    own_array *ints = MADE(kv_array, kv_array_dup, a, KV_INT32, cpu0);
+    const int32_t *data = array_elements(ints);
     kv_shape_text(text, sizeof text, kv_array_ndim(a), kv_array_shape(a));
     for (int i = 0; i < (int)kv_array_size(a); i++) {
         size_t len = strlen(text);
-        snprintf(text + len, sizeof text - len, " %d", ((const int32_t *)data)[i]);
+        snprintf(text + len, sizeof text - len, " %d", data[i]);
     }
     CHECK_TEXT(text, want);
     kv_array_unref(a);
@@ -172,9 +166,8 @@ TEST(arrange_repeats)
 TEST(arrange_huge_and_empty)
 {
     const int64_t shape[3] = {INT64_MAX, 0, INT64_MAX};
-    kv_array *a = NULL, *r = NULL;
-    CHECK_OK(kv_array_new(&a, KV_FLOAT32, 3, shape, cpu0, &e));
-    CHECK_OK(arrange_transpose(&r, a, NULL, 0, &e));
+    own_array *a = MADE(kv_array, kv_array_new, KV_FLOAT32, 3, shape, cpu0);
+    kv_array *r = MADE(kv_array, arrange_transpose, a, NULL, 0);
     CHECK_INT(kv_array_size(r), 0);
     kv_array_unref(r);
     CHECK_OK(arrange_stack(&r, (kv_array *[]){a, a}, 2, 0, KV_FLOAT32, &e));
@@ -185,7 +178,6 @@ TEST(arrange_huge_and_empty)
     kv_array_unref(r);
     CHECK_ERR(arrange_concat(&r, (kv_array *[]){a, a}, 2, 0, KV_FLOAT32, &e), KV_E_SHAPE,
               "the joined arrays are too large");
-    kv_array_unref(a);
 }
 
 TEST(promote_pairs)

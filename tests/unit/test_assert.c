@@ -250,14 +250,12 @@ TEST(assert_is_an_error_of_the_wait_for_what_finds_it)
     store = make("local");
     kv_key k = id(3);
     int64_t many = 1 << 20;
-    kv_array *a;
-    CHECK_OK(kv_array_new(&a, KV_FLOAT32, 1, &many, cpu0, &e));
+    own_array *a = MADE(kv_array, kv_array_new, KV_FLOAT32, 1, &many, cpu0);
     CHECK_OK(kv_init(store, &k, 1, &a, NULL, &e));
     CHECK_OK(kv_set_updater(store, mistaken_updater, NULL, NULL, &e));
     int rc = kv_push(store, &k, 1, &a, NULL, &e);
     CHECK(rc == KV_OK || rc == KV_E_INTERNAL); /* when the pool is quick */
     CHECK_ERR(kv_wait(store, &e), KV_E_INTERNAL, REPORT);
-    kv_array_unref(a);
 }
 
 TEST(assert_ends_the_tool_with_70)

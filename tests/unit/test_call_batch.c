@@ -145,7 +145,6 @@ TEST(batches_and_keys_in_disorder)
 /* An error at the last pair, and one at each allocation, leave every key as it was. */
 TEST(batches_change_all_or_nothing)
 {
-    int rc = KV_E_MEMORY;
     kv_array *wrong, *right;
     begin(&l, "test");
     push_both(&l);
@@ -159,11 +158,8 @@ TEST(batches_change_all_or_nothing)
     CHECK_INT(kv_push(l.many, l.keys, PAIRS, l.values, NULL, &e), KV_E_KEY);
     l.keys[PAIRS - 1] = (kv_key){.id = KEYS - 1};
     compare(&l);
-    for (int i = 1; rc; i++) {
-        rc = WITHOUT_MEMORY(i, kv_push(l.many, l.keys, PAIRS, l.values, NULL, &e));
-        if (rc)
-            compare(&l);
-    }
+    EACH_FAILURE(kv_push(l.many, l.keys, PAIRS, l.values, NULL, &e))
+        compare(&l);
     CHECK_OK(kv_push(l.few, l.keys, PAIRS, l.values, NULL, &e));
     compare(&l);
     kv_array_unref(wrong);

@@ -77,7 +77,8 @@ TEST(direct_restores_many)
 {
     enum { KEYS = 3, EACH = 3, ALL = KEYS * EACH };
     own_kv *s = store_of_three();
-    kv_array *arrays[ALL], *wrong = filled(KV_INT32, 5, 0);
+    own_array *wrong = filled(KV_INT32, 5, 0);
+    own_arrays *arrays[ALL + 1] = {NULL};
     kv_key each[ALL];
     for (int i = 0; i < ALL; i++) {
         arrays[i] = filled(KV_FLOAT32, 4, (float)(10 + i));
@@ -98,9 +99,6 @@ TEST(direct_restores_many)
     }
     CHECK_OK(kv_push(s, each, ALL, arrays, NULL, &e));
     check_holds(s, 2, 16 + 17 + 18);
-    for (int i = 0; i < ALL; i++)
-        kv_array_unref(arrays[i]);
-    kv_array_unref(wrong);
 }
 
 /* A pushpull with a value or an out that does not fit leaves keys, counts and outs as they were. */
@@ -108,7 +106,8 @@ TEST(direct_pushpull_restores_both_halves)
 {
     enum { KEYS = 3, EACH = 2, ALL = KEYS * EACH };
     own_kv *s = store_of_three();
-    kv_array *values[ALL], *outs[ALL], *wrong = filled(KV_INT32, 5, 0);
+    own_array *wrong = filled(KV_INT32, 5, 0);
+    own_arrays *values[ALL + 1] = {NULL}, *outs[ALL + 1] = {NULL};
     kv_key each[ALL];
     for (int i = 0; i < ALL; i++) {
         values[i] = filled(KV_FLOAT32, 4, (float)(10 + i));
@@ -130,11 +129,6 @@ TEST(direct_pushpull_restores_both_halves)
     CHECK_OK(kv_pushpull(s, each, ALL, values, each, ALL, outs, NULL, &e));
     for (int i = 0; i < ALL; i++)
         CHECK(first_of(outs[i]) == (float)(i < 2 ? 21 : i < 4 ? 25 : 29));
-    for (int i = 0; i < ALL; i++) {
-        kv_array_unref(values[i]);
-        kv_array_unref(outs[i]);
-    }
-    kv_array_unref(wrong);
 }
 
 /* All values are read before the first out is written: in place, an array of two keys, and outs of
@@ -188,12 +182,10 @@ TEST(direct_pulls_an_array_twice)
 TEST(direct_leaves_other_dtypes_to_an_operation)
 {
     own_kv *s = store_of_three();
-    kv_array *values[] = {filled(KV_FLOAT32, 4, 10), filled(KV_INT32, 4, 20)};
+    own_arrays *values[] = {filled(KV_FLOAT32, 4, 10), filled(KV_INT32, 4, 20), NULL};
     const kv_key twice[] = {keys[0], keys[0]};
     CHECK_OK(kv_push(s, twice, 2, values, NULL, &e));
     check_holds(s, 0, 30);
-    kv_array_unref(values[0]);
-    kv_array_unref(values[1]);
 }
 
 /* What a transaction has kept is not overwritten. */

@@ -56,6 +56,14 @@ static inline void folder_tensors(test_folder *d, const char *file, int n, const
     folder_put(d, file, all.data, all.len);
 }
 
+/* The lowest file descriptor that is free. */
+static inline int free_fd(void)
+{
+    int fd = dup(STDIN_FILENO);
+    close(fd);
+    return fd;
+}
+
 /* Removes it, with its files. */
 static inline void folder_remove(test_folder *d)
 {

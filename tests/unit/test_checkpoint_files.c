@@ -36,8 +36,7 @@ static uint32_t crc32_of_numbers(const float *x, int64_t n)
 /* A line a tensor, as the script writes it; decoded: those that were. */
 static void describe(buf *out, const checkpoint *c, bool decoded)
 {
-    tensor_reader *r = NULL;
-    CHECK_OK(tensor_reader_new(&r, c, 0, &e));
+    own_tensor_reader *r = MADE(tensor_reader, tensor_reader_new, c, 0);
     for (int64_t i = 0; i < checkpoint_count(c); i++) {
         const tensor_info *t = checkpoint_at(c, i);
         char shape[160];
@@ -53,19 +52,17 @@ static void describe(buf *out, const checkpoint *c, bool decoded)
                    decoded ? crc32_of_numbers(data, t->elements) : crc32_of(0, data, t->bytes));
     }
     CHECK_OK(tensor_reader_check(r, &e));
-    tensor_reader_free(r);
 }
 
 static checkpoint *equal_to(const char *path, const char *want, bool decoded)
 {
     char text[8192] = {0};
     own_buf got = {0};
-    checkpoint *c = NULL;
     FILE *f = fopen(want, "rb");
     CHECK(f != NULL);
     CHECK(fread(text, 1, sizeof text - 1, f) > 0);
     fclose(f);
-    CHECK_OK(checkpoint_open(&c, path, NULL, &e));
+    checkpoint *c = MADE(checkpoint, checkpoint_open, path, NULL);
     if (decoded)
         CHECK_OK(tensor_values_decode(&c, 1, NULL, NULL, &e));
     describe(&got, c, decoded);
@@ -92,13 +89,11 @@ TEST(checkpoint_files_scaled)
 /* A part of a tensor that begins and ends within a block. */
 TEST(checkpoint_files_gguf_part)
 {
-    own_checkpoint *c = NULL;
-    tensor_reader *r = NULL;
     const void *data;
     float all[192];
-    CHECK_OK(checkpoint_open(&c, FILES "types.gguf", NULL, &e));
+    own_checkpoint *c = MADE(checkpoint, checkpoint_open, FILES "types.gguf", NULL);
     CHECK_OK(tensor_values_decode(&c, 1, NULL, NULL, &e));
-    CHECK_OK(tensor_reader_new(&r, c, 0, &e));
+    own_tensor_reader *r = MADE(tensor_reader, tensor_reader_new, c, 0);
     int64_t i = checkpoint_find(c, "t.Q5_1");
     CHECK_OK(tensor_read(r, &data, i, 0, sizeof all, &e));
     memcpy(all, data, sizeof all);
@@ -107,7 +102,6 @@ TEST(checkpoint_files_gguf_part)
             CHECK_OK(tensor_read(r, &data, i, at * 4, n * 4, &e));
             CHECK(n == 0 || memcmp(data, all + at, (size_t)n * 4) == 0);
         }
-    tensor_reader_free(r);
 }
 
 /* What random blocks hardly have: the borders of scales, and the sign of 0. */
@@ -164,13 +158,12 @@ TEST(checkpoint_files_gguf)
         {"v.texts", "[\"a\",\"b\\\"c\"]"},
     };
     enum { N = sizeof texts / sizeof *texts };
-    checkpoint *c = equal(FILES "types.gguf", FILES "types.txt");
+    own_checkpoint *c = equal(FILES "types.gguf", FILES "types.txt");
     CHECK_INT(checkpoint_metadata_count(c), N);
     for (int i = 0; i < N; i++) {
         CHECK_TEXT(checkpoint_metadata_at(c, i)->name, texts[i].name);
         CHECK_TEXT(checkpoint_metadata_at(c, i)->text, texts[i].text);
     }
-    checkpoint_close(c);
     checkpoint_close(equal(FILES "version-2.gguf", FILES "version-2.txt"));
     checkpoint_close(equal(FILES "small.gguf", FILES "version-2.txt"));
 }
@@ -193,12 +186,11 @@ TEST(checkpoint_files_gguf_big_endian)
 
 TEST(checkpoint_files_sharded)
 {
-    checkpoint *c = equal(FILES "sharded", FILES "sharded.txt");
+    own_checkpoint *c = equal(FILES "sharded", FILES "sharded.txt");
     CHECK_INT(checkpoint_nfiles(c), 2);
     CHECK_TEXT(checkpoint_file(c, 1), FILES "sharded/model-00002-of-00002.safetensors");
     CHECK_INT(checkpoint_metadata_count(c), 1);
     CHECK_TEXT(checkpoint_metadata(c, "format"), "pt");
-    checkpoint_close(c);
     checkpoint_close(equal(FILES "sharded/model.safetensors.index.json", FILES "sharded.txt"));
 }
 
@@ -214,8 +206,7 @@ TEST(checkpoint_files_torch)
 static void torch_names(const char *path, const checkpoint_options *o, const char *want)
 {
     own_buf got = {0};
-    own_checkpoint *c = NULL;
-    CHECK_OK(checkpoint_open(&c, path, o, &e));
+    own_checkpoint *c = MADE(checkpoint, checkpoint_open, path, o);
     for (int64_t i = 0; i < checkpoint_count(c); i++) {
         const tensor_info *t = checkpoint_at(c, i);
         buf_printf(&got, "%s%s %s", i ? ", " : "", t->name, tensor_info_type(t));
@@ -231,8 +222,6 @@ TEST(checkpoint_files_torch_parts)
     const checkpoint_options all = {.entries = true};
     const char *names, *model;
     own_checkpoint *c = NULL;
-    kv_array *a;
-    const void *x;
     torch_names(FILES "torch/train.pt", NULL,
                 "model.0.weight F32, model.0.bias F32, optimizer.state.0.step F32, table F64, "
                 "swapped I32");
@@ -249,11 +238,10 @@ TEST(checkpoint_files_torch_parts)
     CHECK_INT(checkpoint_others(c, &names, &model), 9);
     CHECK_TEXT(names, "optimizer.param_groups.0.lr, optimizer.param_groups.0.betas.0");
     CHECK_TEXT(model, "model");
-    CHECK_OK(checkpoint_load_name(&a, c, "table", &e));
-    CHECK_OK(kv_array_read(a, &x, &e));
+    own_array *a = MADE(kv_array, checkpoint_load_name, c, "table");
+    const double *x = array_elements(a);
     for (int i = 0; i < 6; i++)
-        CHECK(((const double *)x)[i] == i);
-    kv_array_unref(a);
+        CHECK(x[i] == i);
 }
 
 TEST(checkpoint_files_torch_refused)
@@ -283,13 +271,12 @@ TEST(checkpoint_files_params)
 {
     const checkpoint_options all = {.entries = true};
     const char *names, *model;
-    own_checkpoint *c = NULL;
     checkpoint_close(equal(FILES "mxnet.params", FILES "params.txt"));
     checkpoint_close(equal(FILES "sparse.params", FILES "sparse.txt"));
     torch_names(FILES "sparse.params", &all,
                 "nothing none=, rows F32, room I32, no.rows F16, csr F64, no.csr F32, "
                 "csr.turned U8");
-    CHECK_OK(checkpoint_open(&c, FILES "sparse.params", NULL, &e));
+    own_checkpoint *c = MADE(checkpoint, checkpoint_open, FILES "sparse.params", NULL);
     CHECK_INT(checkpoint_others(c, &names, &model), 1);
     CHECK_TEXT(names, "nothing");
 }
@@ -297,12 +284,10 @@ TEST(checkpoint_files_params)
 /* Every part of sparse arrays, also one that begins and ends within a row. */
 TEST(checkpoint_files_params_sparse_parts)
 {
-    own_checkpoint *c = NULL;
-    tensor_reader *r = NULL;
     const void *data;
     char all[192];
-    CHECK_OK(checkpoint_open(&c, FILES "sparse.params", NULL, &e));
-    CHECK_OK(tensor_reader_new(&r, c, 0, &e));
+    own_checkpoint *c = MADE(checkpoint, checkpoint_open, FILES "sparse.params", NULL);
+    own_tensor_reader *r = MADE(tensor_reader, tensor_reader_new, c, 0);
     for (int64_t i = 0; i < checkpoint_count(c); i++) {
         const tensor_info *t = checkpoint_at(c, i);
         int64_t width = t->bytes / t->elements;
@@ -314,7 +299,6 @@ TEST(checkpoint_files_params_sparse_parts)
                 CHECK(memcmp(data, all + at, (size_t)n) == 0);
             }
     }
-    tensor_reader_free(r);
 }
 
 /* Indices are not believed before all of them were looked at. Rows 1 and 4 of 5 stand 24 bytes
@@ -345,9 +329,8 @@ TEST(checkpoint_files_params_sparse_lies)
     snprintf(path, sizeof path, "%s/m.params", d.path);
     CHECK_OK(file_read(FILES "sparse.params", &text, &n, &e));
     for (size_t i = 0; i < sizeof lies / sizeof *lies; i++) {
-        own_checkpoint *c = NULL;
         kv_array *a = NULL;
-        CHECK_OK(checkpoint_open(&c, FILES "sparse.params", NULL, &e));
+        own_checkpoint *c = MADE(checkpoint, checkpoint_open, FILES "sparse.params", NULL);
         char *at = text + checkpoint_at(c, checkpoint_find(c, lies[i].key))->offset;
         int64_t was;
         checkpoint_close(c);

@@ -42,6 +42,8 @@ static const image images[] = {
     {"m.npz", 4, {"m.npz"}, {DATA "npz/fortran-deflated.npz"}},
     {"m.npz", 5, {"m.npz"}, {DATA "npz/stream-deflated.npz"}},
     {"m.npz", 1, {"m.npz"}, {DATA "npz/zip64.npz"}},
+    {"m.npz", 13, {"m.npz"}, {DATA "npz/swapped.npz"}},
+    {"m.npz", 5, {"m.npz"}, {DATA "npz/behind.npz"}},
     {"m.params", 1, {"m.params"}, {DATA "small.params"}},
     {"m.params", 6, {"m.params"}, {DATA "sparse.params"}},
     {"m.pt", 1, {"m.pt"}, {DATA "torch/one.pt"}},
@@ -470,8 +472,7 @@ static void load(const checkpoint *c, int64_t i)
 
 static void use(const checkpoint *c)
 {
-    tensor_reader *r;
-    CHECK_OK(tensor_reader_new(&r, c, TENSOR_BLOCK, &e));
+    tensor_reader *r = MADE(tensor_reader, tensor_reader_new, c, TENSOR_BLOCK);
     for (int64_t i = 0; i < checkpoint_count(c); i++) {
         check_listed(c, i);
         const tensor_info *t = checkpoint_at(c, i);
@@ -517,7 +518,7 @@ static int open_one(const char *path, int64_t *findings)
 static void open_stream(const char *path)
 {
     kv_err e = {0};
-    char *text;
+    own_text *text = NULL;
     size_t n;
     int ends[2], before = dup(STDIN_FILENO);
     if (file_read(path, &text, &n, &e))
@@ -530,7 +531,6 @@ static void open_stream(const char *path)
     open_one("-", NULL);
     CHECK(dup2(before, STDIN_FILENO) == STDIN_FILENO);
     close(before);
-    mem_free(text);
 }
 
 static double seconds(void)
@@ -538,14 +538,6 @@ static double seconds(void)
     struct timespec t;
     clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
     return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
-}
-
-/* The lowest file descriptor that is free. */
-static int free_fd(void)
-{
-    int fd = open("/dev/null", O_RDONLY);
-    close(fd);
-    return fd;
 }
 
 /* Everything, with the files in the folder. */
@@ -609,13 +601,10 @@ static void put_back(test_folder *d, const image *m, int i)
 
 static int64_t open_valid(test_folder *d, const image *m)
 {
-    checkpoint *c;
     char path[600];
     snprintf(path, sizeof path, "%s%s%s", d->path, *m->path ? "/" : "", m->path);
-    CHECK_OK(checkpoint_open(&c, path, NULL, &e));
-    int64_t n = checkpoint_count(c);
-    checkpoint_close(c);
-    return n;
+    own_checkpoint *c = MADE(checkpoint, checkpoint_open, path, NULL);
+    return checkpoint_count(c);
 }
 
 TEST(checkpoint_fuzz_files_are_valid)

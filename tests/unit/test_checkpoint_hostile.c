@@ -11,9 +11,7 @@
 
 static checkpoint *open_path(const char *path)
 {
-    checkpoint *c = NULL;
-    CHECK_OK(checkpoint_open(&c, path, NULL, &e));
-    return c;
+    return MADE(checkpoint, checkpoint_open, path, NULL);
 }
 
 /* A safetensors file with this header. */
@@ -34,17 +32,14 @@ static void put_header(test_folder *d, const char *file, const char *header, con
 static void check_data(const checkpoint *c, const char *want)
 {
     const void *data;
-    tensor_reader *r;
-    kv_array *a;
-    CHECK_OK(tensor_reader_new(&r, c, 0, &e));
+    tensor_reader *r = MADE(tensor_reader, tensor_reader_new, c, 0);
     CHECK_OK(tensor_read(r, &data, 0, 0, 3, &e));
     CHECK(memcmp(data, want, 3) == 0);
     CHECK_OK(tensor_reader_check(r, &e));
     tensor_reader_free(r);
-    CHECK_OK(checkpoint_load(&a, c, 0, &e));
+    own_array *a = MADE(kv_array, checkpoint_load, c, 0);
     CHECK_OK(kv_array_read(a, &data, &e));
     CHECK(memcmp(data, want, 3) == 0);
-    kv_array_unref(a);
 }
 
 TEST(checkpoint_hostile_replaced)
@@ -67,14 +62,13 @@ TEST(checkpoint_hostile_cut)
     own_folder d = folder_new();
     char path[300], want[400];
     const void *data;
-    tensor_reader *r;
     kv_array *a = NULL;
     put_header(&d, "m.safetensors", X_HEADER, "old");
     strcpy(path, folder_file(&d, "m.safetensors"));
     snprintf(want, sizeof want, "%s: the file became shorter while it was read", path);
     own_checkpoint *c = open_path(path);
     CHECK(truncate(path, 8 + (off_t)strlen(X_HEADER) + 2) == 0);
-    CHECK_OK(tensor_reader_new(&r, c, 0, &e));
+    tensor_reader *r = MADE(tensor_reader, tensor_reader_new, c, 0);
     CHECK_ERR(tensor_read(r, &data, 0, 0, 3, &e), KV_E_IO, want);
     tensor_reader_free(r);
     CHECK_ERR(checkpoint_load(&a, c, 0, &e), KV_E_IO, want);
@@ -85,7 +79,6 @@ TEST(checkpoint_hostile_enormous)
 {
     test_folder d = folder_new();
     const void *data;
-    tensor_reader *r;
     char header[300], path[300];
     const int64_t huge = 10000000000000;
     snprintf(header, sizeof header,
@@ -101,7 +94,7 @@ TEST(checkpoint_hostile_enormous)
     }
     own_checkpoint *c = open_path(path);
     CHECK_INT(checkpoint_at(c, 0)->bytes, huge / 3 * 3);
-    CHECK_OK(tensor_reader_new(&r, c, 0, &e));
+    tensor_reader *r = MADE(tensor_reader, tensor_reader_new, c, 0);
     CHECK_OK(tensor_read(r, &data, 1, 0, 3, &e));
     CHECK_OK(tensor_read(r, &data, 0, huge / 3 * 3 - 3, 3, &e));
     CHECK(memcmp(data, "\0\0", 3) == 0);
@@ -127,17 +120,6 @@ TEST(checkpoint_hostile_no_file)
                    "cannot read \"%/m.safetensors\": No such device or address", "");
     folder_refused(&d, d.path, KV_E_IO, "%/m.safetensors: a shard has to be a regular file", "");
     close(s);
-}
-
-/* A pipe nobody writes to is not waited for where a file has to be. */
-TEST(checkpoint_hostile_pipes)
-{
-    own_folder d = folder_new();
-    CHECK(mkfifo(folder_file(&d, "m.safetensors"), 0600) == 0);
-    folder_refused(&d, d.path, KV_E_IO, "%/m.safetensors: a shard has to be a regular file", "");
-    CHECK(mkfifo(folder_file(&d, "x.safetensors.index.json"), 0600) == 0);
-    folder_refused(&d, d.path, KV_E_IO,
-                   "%/x.safetensors.index.json: an index has to be a regular file", "");
 }
 
 /* ---- Streams --------------------------------------------------------------------------------- */

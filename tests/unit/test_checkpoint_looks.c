@@ -149,13 +149,12 @@ TEST(checkpoint_looks_like_by_name)
     own_folder d = folder_new();
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char want[200];
-        own_checkpoint *c = NULL;
         folder_put(&d, cases[i].file, "PK\3\4\xFF\xFF\xFF\xFF\xFF\xFF", 10);
         snprintf(want, sizeof want, "%%/%s: this looks like %s not read", cases[i].file,
                  cases[i].what);
         folder_refused(&d, folder_file(&d, cases[i].file), KV_E_FORMAT, want, cases[i].hint);
         folder_tensors(&d, cases[i].file, 1, name);
-        CHECK_OK(checkpoint_open(&c, folder_file(&d, cases[i].file), NULL, &e));
+        own_checkpoint *c = MADE(checkpoint, checkpoint_open, folder_file(&d, cases[i].file), NULL);
     }
 }
 
@@ -221,7 +220,6 @@ TEST(checkpoint_looks_like_a_length)
     static const char *const begins[] = {"\x1F\x8B\x08", "BZh", "\x80\x02", "\x89H", "{\"", "1,2"};
     own_folder d = folder_new();
     for (size_t i = 0; i < sizeof begins / sizeof *begins; i++) {
-        own_checkpoint *c = NULL;
         own_buf text = {0};
         uint64_t length = 0;
         memcpy(&length, begins[i], strlen(begins[i]));
@@ -229,7 +227,7 @@ TEST(checkpoint_looks_like_a_length)
         buf_add(&text, "{}");
         buf_repeat(&text, ' ', (int64_t)length - 2);
         folder_put(&d, "m.x", text.data, text.len);
-        CHECK_OK(checkpoint_open(&c, folder_file(&d, "m.x"), NULL, &e));
+        own_checkpoint *c = MADE(checkpoint, checkpoint_open, folder_file(&d, "m.x"), NULL);
     }
 }
 

@@ -79,15 +79,12 @@ TEST(checkpoint_stream_sizes)
     test_folder d = folder_new();
     setenv("TMPDIR", d.path, 1);
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
-        checkpoint *c = NULL;
-        kv_array *a = NULL;
-        const void *byte;
         stream s = stream_of(sizes[i], sizes[i]);
-        CHECK_OK(checkpoint_open(&c, s.path, NULL, &e));
+        checkpoint *c = MADE(checkpoint, checkpoint_open, s.path, NULL);
         CHECK_INT(c->files[0].size, sizes[i]);
-        CHECK_OK(checkpoint_load_name(&a, c, "end", &e));
-        CHECK_OK(kv_array_read(a, &byte, &e));
-        CHECK_INT(*(const char *)byte, 7);
+        kv_array *a = MADE(kv_array, checkpoint_load_name, c, "end");
+        const char *byte = array_elements(a);
+        CHECK_INT(*byte, 7);
         kv_array_unref(a);
         checkpoint_close(c);
         stream_end(&s);
@@ -178,17 +175,14 @@ TEST(checkpoint_stream_interrupted)
 
 TEST(checkpoint_stream_no_memory)
 {
-    int lowest = dup(0), rc = KV_E_MEMORY;
-    close(lowest);
-    for (int n = 1; rc; n++) {
+    int lowest = free_fd();
+    for (int n = 1, rc = KV_E_MEMORY; rc; n++) {
         checkpoint *c = NULL;
         stream s = stream_of(INPUT_MEMORY + 100000, INPUT_MEMORY + 100000);
         rc = WITHOUT_MEMORY(n, checkpoint_open(&c, s.path, NULL, &e));
         checkpoint_close(c);
         stream_end(&s);
-        int now = dup(0);
-        CHECK_INT(now, lowest);
-        close(now);
+        CHECK_INT(free_fd(), lowest);
         CHECK(n < 100);
     }
 }

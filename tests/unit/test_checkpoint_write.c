@@ -68,12 +68,10 @@ static const char *names_in(const char *path)
 
 static void holds(const char *path, const char *want, size_t n)
 {
-    char *text;
     size_t got;
-    CHECK_OK(file_read(path, &text, &got, &e));
+    own_text *text = file_text(path, &got);
     CHECK_INT(got, n);
     CHECK(memcmp(text, want, n) == 0);
-    mem_free(text);
 }
 
 static void put_text(const char *path, const char *text)
@@ -153,15 +151,12 @@ TEST(checkpoint_write_file)
     holds("x.kvs", "old", 3);
     CHECK_TEXT(names_in("."), "x.kvs x.safetensors");
 
-    checkpoint *c;
     CHECK_OK(write_out("x.npz", NULL, &e));
-    CHECK_OK(checkpoint_open(&c, "x.npz", NULL, &e));
+    checkpoint *c = MADE(checkpoint, checkpoint_open, "x.npz", NULL);
     CHECK_INT(checkpoint_count(c), 2);
     kv_array *a;
-    const void *data;
     CHECK_OK(checkpoint_load_name(&a, c, "w", &e)); /* its checksum is checked */
-    CHECK_OK(kv_array_read(a, &data, &e));
-    CHECK(memcmp(data, numbers, sizeof numbers) == 0);
+    CHECK(memcmp(array_elements(a), numbers, sizeof numbers) == 0);
     kv_array_unref(a);
     checkpoint_close(c);
 

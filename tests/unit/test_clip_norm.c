@@ -33,15 +33,11 @@ static void init_all(kv *s, int n, int64_t size, double x)
 
 static float first(kv *s, int key)
 {
-    kv_info info;
-    const void *data = NULL;
-    CHECK_OK(kv_find(s, &(kv_key){.id = key}, &info, &e));
-    own_array *out = NULL;
-    CHECK_OK(kv_array_new(&out, KV_FLOAT32, info.ndim, info.shape, cpu0, &e));
+    kv_info info = info_of(s, id(key));
+    own_array *out = MADE(kv_array, kv_array_new, KV_FLOAT32, info.ndim, info.shape, cpu0);
     CHECK_OK(kv_pull(s, &(kv_key){.id = key}, 1, &out, NULL, &e));
-    CHECK_OK(kv_array_read(out, &data, &e));
-    float x = ((const float *)data)[0];
-    return x;
+    const float *data = array_elements(out);
+    return data[0];
 }
 
 /* w -= rescale * g * min(1, c / (rescale * norm)), the factor rounded to float32 once. */
@@ -106,13 +102,11 @@ TEST(clip_norm_memory_faults)
         init_all(s, 2, 1, 0);
         set_clipped(s, "2.5", "1");
         kv_key keys[] = {id(1), id(2)};
-        kv_array *values[2];
+        own_arrays *values[3] = {NULL};
         for (int i = 0; i < 2; i++)
             values[i] = array_full(KV_FLOAT32, 1, (int64_t[]){1}, grads[i], cpu0);
         rc = WITHOUT_MEMORY(n, kv_push(s, keys, 2, values, NULL, &e));
         CHECK(first(s, 1) == (rc == KV_OK ? -1.5f : 0));
         CHECK(first(s, 2) == (rc == KV_OK ? -2.0f : 0));
-        for (int i = 0; i < 2; i++)
-            kv_array_unref(values[i]);
     }
 }

@@ -23,15 +23,11 @@ static float gradient(int64_t i, int seed)
 
 static kv_array *array_of(kv_dtype dtype, int64_t n, int seed, kv_ctx ctx)
 {
-    kv_array *f = NULL, *a = NULL;
-    void *data = NULL;
-    CHECK_OK(kv_array_new(&f, KV_FLOAT32, 1, &n, (kv_ctx){0}, &e));
-    CHECK_OK(kv_array_write(f, &data, &e));
+    own_array *f = MADE(kv_array, kv_array_new, KV_FLOAT32, 1, &n, (kv_ctx){0});
+    float *data = array_data(f);
     for (int64_t i = 0; i < n && seed; i++)
-        ((float *)data)[i] = gradient(i, seed);
-    CHECK_OK(kv_array_dup(&a, f, dtype, ctx, &e));
-    kv_array_unref(f);
-    return a;
+        data[i] = gradient(i, seed);
+    return MADE(kv_array, kv_array_dup, f, dtype, ctx);
 }
 
 static kv *make_sized(int64_t n)
@@ -57,15 +53,12 @@ static void set_sum(kv *s)
 static int push_to(kv *s, kv_key k, int64_t n, int nvalues, int seed, kv_ctx ctx, kv_err *e)
 {
     kv_key keys[MOST] = {0};
-    kv_array *values[MOST] = {0};
+    own_arrays *values[MOST + 1] = {0};
     for (int j = 0; j < nvalues; j++) {
         keys[j] = k;
         values[j] = array_of(KV_FLOAT32, n, seed + j, ctx);
     }
-    int rc = kv_push(s, keys, nvalues, values, NULL, e);
-    for (int j = 0; j < nvalues; j++)
-        kv_array_unref(values[j]);
-    return rc;
+    return kv_push(s, keys, nvalues, values, NULL, e);
 }
 
 static void push(kv *s, int64_t n, int nvalues, int seed)
@@ -82,9 +75,7 @@ static kv_array *pulled(kv *s, kv_key k, int64_t n)
 
 static const float *elements(kv_array *a)
 {
-    const void *data = NULL;
-    CHECK_OK(kv_array_read(a, &data, &e));
-    return data;
+    return array_elements(a);
 }
 
 /* Two stores hold the same bits, now and after more pushes. */
@@ -116,19 +107,6 @@ static float model(float *residual, float g, bool one, float t)
 
 /* The ways in which a sum is applied. */
 typedef enum updating { ASSIGN, RULE, CALLBACK } updating;
-
-static int add_input(void *arg, const kv_key *k, kv_array *input, kv_array *stored, kv_err *e)
-{
-    const void *in = NULL;
-    void *out = NULL;
-    (void)arg, (void)k;
-    int rc = kv_array_read(input, &in, e);
-    if (rc || (rc = kv_array_write(stored, &out, e)))
-        return rc;
-    for (int64_t i = 0; i < kv_array_size(stored); i++)
-        ((float *)out)[i] += ((const float *)in)[i];
-    return KV_OK;
-}
 
 static void compare_model(updating how, const kv_opt params[2], bool one, float t, int64_t n,
                           int steps)
@@ -470,10 +448,9 @@ TEST(compress_states_of_another)
 /* A file in which one text is replaced by another of the same length. */
 static void edit(const char *from, const char *to)
 {
-    char *text;
     size_t n;
     CHECK(strlen(from) == strlen(to));
-    CHECK_OK(file_read(path, &text, &n, &e));
+    own_text *text = file_text(path, &n);
     char *at = memmem(text, n, from, strlen(from));
     while (at && from[0] != '"' && at[-1] != '"') /* a checksum names it too */
         at = memmem(at + 1, n - (size_t)(at + 1 - text), from, strlen(from));
@@ -482,9 +459,7 @@ static void edit(const char *from, const char *to)
     /* The checksums become some other tool's texts. */
     for (at = text; (at = memmem(at, n - (size_t)(at - text), "\"kvstore.xxh64", 14)); at++)
         memcpy(at + 1, "another", 7);
-    FILE *f = fopen(path, "wb");
-    CHECK(f != NULL && fwrite(text, 1, n, f) == n && fclose(f) == 0);
-    mem_free(text);
+    file_fill(path, text, n);
 }
 
 TEST(compress_malformed_files)
@@ -533,23 +508,12 @@ TEST(compress_no_memory)
     set(s, two_bits), set(same, two_bits);
     push(s, 100, 1, 1), push(same, 100, 1, 1);
     kv_key keys[] = {key, key, other};
-    kv_array *values[3];
+    own_arrays *values[4] = {NULL};
     for (int i = 0; i < 3; i++)
         values[i] = array_of(KV_FLOAT32, 100, i + 5, (kv_ctx){0});
     CHECK_OK(kv_begin(s, &e)); /* so that residuals are shared and must be copied */
-    int rc = KV_E_MEMORY, failed = 0;
-    for (int64_t n = 1; rc == KV_E_MEMORY; n++) {
-        mem_fail_at(n);
-        e = (kv_err){0};
-        rc = kv_push(s, keys, 3, values, NULL, &e);
-        mem_fail_at(0);
-        failed += rc == KV_E_MEMORY;
-    }
-    CHECK_INT(rc, KV_OK);
-    CHECK(failed > 8);
+    CHECK(FAILURES(kv_push(s, keys, 3, values, NULL, &e)) > 8);
     CHECK_OK(kv_push(same, keys, 3, values, NULL, &e));
     CHECK_OK(kv_commit(s, &e));
     check_same(s, same, 100);
-    for (int i = 0; i < 3; i++)
-        kv_array_unref(values[i]);
 }

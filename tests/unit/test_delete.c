@@ -38,9 +38,7 @@ static void check_gone(kv *s, kv_key key)
 
 static int64_t pushes(kv *s, kv_key key)
 {
-    kv_info info;
-    CHECK_OK(kv_find(s, &key, &info, &e));
-    return info.pushes;
+    return info_of(s, key).pushes;
 }
 
 static kv *with_names(const char *type)
@@ -86,14 +84,13 @@ TEST(delete_keeps_the_order_of_integer_keys)
 
 TEST(delete_makes_room_for_another_shape_and_kind)
 {
-    kv_info info;
     own_kv *s = make("local");
     init_with(s, id(3), filled(1));
     push_one(s, id(3), filled(2));
     delete_one(s, id(3));
     CHECK_INT(kv_num_keys(s), 0);
     init_with(s, id(3), array_full(KV_INT8, 1, (int64_t[]){3}, 5, cpu0));
-    CHECK_OK(kv_find(s, &(kv_key){.id = 3}, &info, &e));
+    kv_info info = info_of(s, id(3));
     CHECK_INT(info.dtype, KV_INT8);
     CHECK_INT(info.ndim, 1);
     CHECK_INT(info.pushes, 0);
@@ -125,9 +122,8 @@ TEST(delete_takes_keys_that_are_borrowed_from_the_store)
     rename_one(s, info.key, name("z"));
     check_keys(s, "d z c ");
     CHECK_OK(kv_profile_stop(&e));
-    own_text *text = NULL;
     size_t n = 0;
-    CHECK_OK(file_read("p.json", &text, &n, &e));
+    own_text *text = file_text("p.json", &n);
     CHECK(strstr(text, "\"delete b\"") && strstr(text, "\"keys\":[\"b\"]"));
     CHECK(strstr(text, "\"rename a, z\"") && strstr(text, "\"keys\":[\"a\",\"z\"]"));
 }

@@ -123,9 +123,7 @@ TEST(dot_transposed)
     CHECK_OK(dot_arrays(&s, u, t, KV_FLOAT32, &e));
     CHECK_OK(arrange_transpose(&back, s, NULL, 0, &e));
     CHECK(!memcmp(array_elements(r), array_elements(back), (size_t)kv_array_bytes(r)));
-    kv_array *all[] = {a, b, t, u, r, s, back};
-    for (int i = 0; i < 7; i++)
-        kv_array_unref(all[i]);
+    own_arrays *all[] = {a, b, t, u, r, s, back, NULL};
 }
 
 /* One column is added as a sum is, of products in float64. */
@@ -149,9 +147,7 @@ TEST(dot_column)
     for (int64_t i = 0; i < n; i++)
         CHECK(((const float *)array_elements(r))[i] ==
               (float)((const double *)array_elements(sum))[i]);
-    kv_array *all[] = {a, b, r, one, sum, column, row, wide};
-    for (int i = 0; i < 8; i++)
-        kv_array_unref(all[i]);
+    own_arrays *all[] = {a, b, r, one, sum, column, row, wide, NULL};
 }
 
 TEST(dot_of_nothing)

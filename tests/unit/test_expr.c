@@ -27,10 +27,8 @@ static int narrays;
 /* Makes the array NAME of a shape from numbers, each rounded to dtype. */
 static void let(char name, kv_dtype dtype, int ndim, const int64_t *shape, const double *x)
 {
-    kv_array *a = NULL;
-    void *data;
-    CHECK_OK(kv_array_new(&a, dtype, ndim, shape, (kv_ctx){0}, &e));
-    CHECK_OK(kv_array_write(a, &data, &e));
+    kv_array *a = MADE(kv_array, kv_array_new, dtype, ndim, shape, (kv_ctx){0});
+    void *data = array_data(a);
     convert_elements(data, dtype, x, KV_FLOAT64, kv_array_size(a));
     arrays[narrays].name = name;
     arrays[narrays++].array = a;
@@ -67,7 +65,6 @@ static int add_leaves(const ast *node, expr_leaf *leaves, int n)
 
 static int eval(const char *expression, kv_array **out)
 {
-    ast *tree = NULL;
     expr_leaf leaves[64];
     text = (source){.name = "x.kv",
                     .text = expression,
@@ -75,7 +72,7 @@ static int eval(const char *expression, kv_array **out)
                     .line = 1,
                     .col = 1};
     *out = NULL;
-    CHECK_OK(parse_expr_text(&tree, &text, &memory, &e));
+    ast *tree = MADE(ast, parse_expr_text, &text, &memory);
     int n = add_leaves(tree, leaves, 0);
     return expr_eval(out, tree, leaves, n, &text, &e);
 }
@@ -84,22 +81,20 @@ static int eval(const char *expression, kv_array **out)
 static const char *shown(const char *expression)
 {
     static buf out;
-    kv_array *a;
+    own_array *a = NULL;
     char shape[64];
-    const void *data;
     CHECK_OK(eval(expression, &a));
     buf_clear(&out);
     buf_printf(&out, "%s%s:", kv_dtype_name(kv_array_dtype(a)),
                kv_shape_text(shape, sizeof shape, kv_array_ndim(a), kv_array_shape(a)));
-    CHECK_OK(kv_array_read(a, &data, &e));
+    const char *data = array_elements(a);
     for (int64_t i = 0; i < kv_array_size(a); i++) {
         double x;
-        const char *from = (const char *)data + i * kv_dtype_bytes(kv_array_dtype(a));
+        const char *from = data + i * kv_dtype_bytes(kv_array_dtype(a));
         convert_elements(&x, KV_FLOAT64, from, kv_array_dtype(a), 1);
         buf_char(&out, ' ');
         host_print(&out, host_float(x), false);
     }
-    kv_array_unref(a);
     return buf_text(&out);
 }
 
@@ -240,9 +235,8 @@ TEST(expr_integers_are_exact)
     arrays[narrays].name = 'a';
     arrays[narrays++].array = a;
     kv_array *sum;
-    const void *data;
     CHECK_OK(eval("a + 1", &sum));
-    CHECK_OK(kv_array_read(sum, &data, &e));
+    const void *data = array_elements(sum);
     int64_t want[] = {INT64_MIN, INT64_MIN + 1, (INT64_C(1) << 53) + 2};
     CHECK(memcmp(data, want, sizeof want) == 0);
     kv_array_unref(sum);
@@ -323,12 +317,11 @@ TEST(expr_operators)
                  {"a[0]", false},   {"[1, 2]", false},   {"clip(a, 1, 2)", true},
                  {"a == b", true},  {"a.sqrt", true},    {"clip(a, lo=1)", false}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        ast *tree = NULL;
         text = (source){.text = cases[i].expression,
                         .len = (uint32_t)strlen(cases[i].expression),
                         .line = 1,
                         .col = 1};
-        CHECK_OK(parse_expr_text(&tree, &text, &memory, &e));
+        ast *tree = MADE(ast, parse_expr_text, &text, &memory);
         CHECK_INT(expr_is_operator(tree), cases[i].is);
     }
 }
@@ -336,15 +329,12 @@ TEST(expr_operators)
 TEST(expr_marked_leaves)
 {
     VECTOR('a', KV_FLOAT32, 1, 2);
-    ast *tree = NULL;
     text = (source){.text = "abs(a) + 1", .len = 10, .line = 1, .col = 1};
-    CHECK_OK(parse_expr_text(&tree, &text, &memory, &e));
+    ast *tree = MADE(ast, parse_expr_text, &text, &memory);
     /* abs is somebody's own function here: its value is a leaf */
     expr_leaf leaves[] = {{.array = arrays[0].array, .node = tree->kid[0]},
                           {.number = host_int(1)}};
-    kv_array *out = NULL;
-    CHECK_OK(expr_eval(&out, tree, leaves, 2, &text, &e));
-    kv_array_unref(out);
+    own_array *out = MADE(kv_array, expr_eval, tree, leaves, 2, &text);
     forget();
 }
 
@@ -352,18 +342,12 @@ TEST(expr_no_memory)
 {
     let('a', KV_FLOAT32, 2, (int64_t[]){2, 3}, (double[]){1, 2, 3, 4, 5, 6});
     VECTOR('r', KV_FLOAT32, 1, 2, 3);
-    ast *tree = NULL;
     text = (source){.text = "a * r + 1 / r", .len = 13, .line = 1, .col = 1};
-    CHECK_OK(parse_expr_text(&tree, &text, &memory, &e));
+    ast *tree = MADE(ast, parse_expr_text, &text, &memory);
     expr_leaf leaves[8];
-    int n = add_leaves(tree, leaves, 0), rc = KV_E_MEMORY;
-    kv_array *out = NULL;
-    for (int i = 1; rc; i++) {
-        CHECK(i < 50);
-        memset(&e, 0, sizeof e);
-        rc = WITHOUT_MEMORY(i, expr_eval(&out, tree, leaves, n, &text, &e));
-    }
-    kv_array_unref(out);
+    int nleaves = add_leaves(tree, leaves, 0);
+    own_array *out = NULL;
+    CHECK(FAILURES(expr_eval(&out, tree, leaves, nleaves, &text, &e)) < 50);
     forget();
 }
 
@@ -373,7 +357,6 @@ TEST(expr_long)
     for (int i = 0; i < 200; i++)
         strcat(many, i % 3 ? " + a * 2" : " - a");
     VECTOR('a', KV_FLOAT64, 1, -2);
-    kv_array *out = NULL;
     ast *tree = NULL;
     text = (source){.text = many, .len = (uint32_t)strlen(many), .line = 1, .col = 1};
     if (parse_expr_text(&tree, &text, &memory, &e)) {
@@ -381,11 +364,9 @@ TEST(expr_long)
     }
     static expr_leaf leaves[1000];
     int n = add_leaves(tree, leaves, 0);
-    CHECK_OK(expr_eval(&out, tree, leaves, n, &text, &e));
-    const void *data;
-    CHECK_OK(kv_array_read(out, &data, &e));
-    CHECK(((const double *)data)[0] == 1 - 67 + 133 * 2);
-    kv_array_unref(out);
+    own_array *out = MADE(kv_array, expr_eval, tree, leaves, n, &text);
+    const double *data = array_elements(out);
+    CHECK(data[0] == 1 - 67 + 133 * 2);
     forget();
 }
 
@@ -493,14 +474,13 @@ static void one_tree(int64_t n)
             x[j] = draw(10) == 0 ? (double)draw(3) - 1 : ((double)draw(2001) - 1000) / 8;
         let((char)('a' + i), dtypes[draw(tried % 2 ? 11 : 3)], 1, (int64_t[]){n}, x);
     }
-    buf expression = {0};
-    ast *tree = NULL;
-    kv_array *whole = NULL;
+    own_buf expression = {0};
+    own_array *whole = NULL;
     expr_leaf leaves[400], parts = {0};
     grow_tree(&expression, 1 + (int)draw(4));
     text = (source){
         .text = buf_text(&expression), .len = (uint32_t)expression.len, .line = 1, .col = 1};
-    CHECK_OK(parse_expr_text(&tree, &text, &memory, &e));
+    ast *tree = MADE(ast, parse_expr_text, &text, &memory);
     int nleaves = add_leaves(tree, leaves, 0);
     int rc = one_by_one(tree, &parts);
     int first = rc;
@@ -518,9 +498,7 @@ static void one_tree(int64_t n)
         }
     }
     tried++;
-    kv_array_unref(whole);
     kv_array_unref(parts.array);
-    buf_release(&expression);
     forget();
 }
 

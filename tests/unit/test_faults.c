@@ -38,17 +38,15 @@ static const char path[] = "w.kvs", other[] = "new.kvs";
 /* An array of 3 x 2 that holds x, row_sparse when rows are trained. */
 static kv_array *array_for(const training *how, double x)
 {
-    kv_array *f = NULL, *a = NULL, *sparse = NULL;
-    void *data = NULL;
-    CHECK_OK(kv_array_new(&f, KV_FLOAT64, 2, (int64_t[]){3, 2}, (kv_ctx){0}, &e));
-    CHECK_OK(kv_array_write(f, &data, &e));
+    kv_array *f = MADE(kv_array, kv_array_new, KV_FLOAT64, 2, (int64_t[]){3, 2}, (kv_ctx){0});
+    double *data = array_data(f);
     for (int i = 0; i < 6; i++)
-        ((double *)data)[i] = x + i / 8.0;
-    CHECK_OK(kv_array_dup(&a, f, how->dtype, (kv_ctx){0}, &e));
+        data[i] = x + i / 8.0;
+    kv_array *a = MADE(kv_array, kv_array_dup, f, how->dtype, (kv_ctx){0});
     kv_array_unref(f);
     if (!how->rows)
         return a;
-    CHECK_OK(kv_array_to_sparse(&sparse, a, &e));
+    kv_array *sparse = MADE(kv_array, kv_array_to_sparse, a);
     kv_array_unref(a);
     return sparse;
 }

@@ -22,9 +22,8 @@ static void write_file(const char *path, const char *text)
 
 static void check_file(const char *path, const char *want)
 {
-    own_text *text = NULL;
     size_t n = 0;
-    CHECK_OK(file_read(path, &text, &n, &e));
+    own_text *text = file_text(path, &n);
     CHECK_TEXT(text, want);
     CHECK_INT(n, strlen(want));
 }
@@ -233,9 +232,8 @@ TEST(file_interrupted)
 
 TEST(file_proc_has_size_zero)
 {
-    own_text *text = NULL;
     size_t n = 0;
-    CHECK_OK(file_read("/proc/self/status", &text, &n, &e));
+    own_text *text = file_text("/proc/self/status", &n);
     CHECK(n > 100 && strstr(text, "Name:"));
 }
 
@@ -439,9 +437,8 @@ static char text[MOST], again[MOST + 1];
 /* Writes n bytes in pieces, and says whether the file of fd is these bytes then. fd is closed. */
 static bool writes(int fd, size_t n, size_t piece)
 {
-    FILE *f;
     CHECK(fd >= 0);
-    CHECK_OK(file_around_open(&f, fd, "a", &e));
+    FILE *f = MADE(FILE, file_around_open, fd, "a");
     for (size_t at = 0; at < n; at += piece) {
         size_t some = n - at < piece ? n - at : piece;
         CHECK(fwrite(text + at, 1, some, f) == some);
@@ -476,10 +473,9 @@ TEST(file_around_lengths)
 
 TEST(file_around_full_disk)
 {
-    FILE *f;
     int fd = open("/dev/full", O_WRONLY | O_CLOEXEC);
     CHECK(fd >= 0);
-    CHECK_OK(file_around_open(&f, fd, "a", &e));
+    FILE *f = MADE(FILE, file_around_open, fd, "a");
     CHECK(fwrite(text, 1, 10, f) == 10); /* into the buffer */
     errno = 0;
     CHECK(fwrite(text, 1, MOST, f) < MOST && errno == ENOSPC);
@@ -489,9 +485,7 @@ TEST(file_around_full_disk)
 
 TEST(file_around_no_memory)
 {
-    for (int n = 1; n <= 2; n++) {
-        FILE *f;
-        int rc = WITHOUT_MEMORY(n, file_around_open(&f, STDOUT_FILENO, "a", &e));
-        CHECK_INT(rc, KV_E_MEMORY);
-    }
+    FILE *f;
+    for (int n = 1; n <= 2; n++)
+        CHECK_INT(WITHOUT_MEMORY(n, file_around_open(&f, STDOUT_FILENO, "a", &e)), KV_E_MEMORY);
 }

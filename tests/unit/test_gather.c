@@ -69,10 +69,9 @@ TEST(gather_each_and_scatter)
 static kv_array *numbers(kv_dtype dtype, int64_t rows, int64_t row, int seed)
 {
     kv_array *wide = array_full(KV_FLOAT64, 2, (int64_t[]){rows, row}, 0, cpu0), *a = NULL;
-    void *data = NULL;
-    CHECK_OK(kv_array_write(wide, &data, &e));
+    double *data = array_data(wide);
     for (int64_t i = 0; i < rows * row; i++)
-        ((double *)data)[i] = (double)((i * 7919 + seed * 104729) % 2003 - 1001) / 512;
+        data[i] = (double)((i * 7919 + seed * 104729) % 2003 - 1001) / 512;
     CHECK_OK(kv_array_dup(&a, wide, dtype, cpu0, &e));
     kv_array_unref(wide);
     return a;
@@ -115,9 +114,8 @@ static void check_lazy(kv_dtype dtype, int64_t rows, int64_t row)
     own_kv *lazy = make("local"), *whole = make("local");
     kv_key key = id(3);
     own_array *first = numbers(dtype, rows, row, 1), *out = NULL, *want = NULL;
-    own_array *full = NULL;
     int64_t bytes = kv_array_bytes(first) / rows;
-    CHECK_OK(kv_array_to_sparse(&full, first, &e));
+    own_array *full = MADE(kv_array, kv_array_to_sparse, first);
     CHECK_OK(kv_init(lazy, &key, 1, &full, NULL, &e));
     CHECK_OK(kv_init(whole, &key, 1, &first, NULL, &e));
     set_rule(lazy, "{ rows present; " STEPS);

@@ -311,12 +311,11 @@ TEST(in_place_names)
 TEST(in_place_journal_of_a_file_that_was_replaced)
 {
     own_model *m = model_small();
-    checkpoint_out *out;
     checkpoint_entry entry = {"x", TENSOR_U8, 1, (int64_t[]){3}};
     IN_FOLDER(NAME, NULL);
     put_file(NAME, m->a, m->bytes);
     put_journal(m, JOURNAL);
-    CHECK_OK(checkpoint_out_open(&out, NAME, &entry, 1, NULL, 0, NULL, &e));
+    checkpoint_out *out = MADE(checkpoint_out, checkpoint_out_open, NAME, &entry, 1, NULL, 0, NULL);
     CHECK_OK(checkpoint_out_put(out, 0, 0, "abc", 3, &e));
     CHECK_OK(checkpoint_out_commit(out, &e));
     check_alone();
@@ -393,14 +392,12 @@ TEST(in_place_reader_waits_for_a_writer)
 TEST(in_place_reader_beside_a_writer_that_prepares)
 {
     own_model *m = model_small();
-    in_place *j;
-    checkpoint *c;
     IN_FOLDER(NAME, NULL);
     put_file(NAME, m->a, m->bytes);
-    CHECK_OK(in_place_open(&j, NAME, &e));
+    in_place *j = MADE(in_place, in_place_open, NAME);
     CHECK_OK(put_all(j, m, &e));
     int64_t before = clock_ms();
-    CHECK_OK(checkpoint_open(&c, NAME, NULL, &e));
+    checkpoint *c = MADE(checkpoint, checkpoint_open, NAME, NULL);
     CHECK(clock_ms() - before < IN_PLACE_WAIT_MS);
     checkpoint_close(c);
     CHECK_OK(in_place_commit(j, &e));
@@ -410,10 +407,9 @@ TEST(in_place_reader_beside_a_writer_that_prepares)
 TEST(in_place_writer_waits_for_a_reader)
 {
     own_model *m = model_small();
-    checkpoint *c;
     IN_FOLDER(NAME, NULL);
     put_file(NAME, m->a, m->bytes);
-    CHECK_OK(checkpoint_open(&c, NAME, NULL, &e));
+    checkpoint *c = MADE(checkpoint, checkpoint_open, NAME, NULL);
     CHECK_ERR(change(m, NAME, &e), KV_E_BUSY,
               "cannot change \"" NAME
               "\" in place: another process has it open; waited 3 s for it");

@@ -111,18 +111,14 @@ TEST(in_place_clone)
 TEST(in_place_clone_beside_others)
 {
     own_model *m = model_small();
-    checkpoint *c;
-    kv_array *kept;
-    const void *data;
     clone_fails = -1;
     IN_FOLDER(NAME, NULL);
     put_file(NAME, m->a, m->bytes);
-    CHECK_OK(checkpoint_open(&c, NAME, NULL, &e));
+    checkpoint *c = MADE(checkpoint, checkpoint_open, NAME, NULL);
     CHECK_OK(change(m, NAME, &e));
     CHECK(holds(NAME, m->b, m->bytes));
-    CHECK_OK(checkpoint_load(&kept, c, 0, &e));
-    CHECK_OK(kv_array_read(kept, &data, &e));
-    CHECK(memcmp(data, m->a + HEADER, (size_t)(m->bytes - HEADER)) == 0);
+    kv_array *kept = MADE(kv_array, checkpoint_load, c, 0);
+    CHECK(memcmp(array_elements(kept), m->a + HEADER, (size_t)(m->bytes - HEADER)) == 0);
     kv_array_unref(kept);
     checkpoint_close(c);
     put_file(NAME, m->a, m->bytes);
@@ -190,10 +186,9 @@ TEST(in_place_writes_each_byte_once_or_twice)
     model_change(m, HEADER, 4 << 20);
     IN_FOLDER(NAME, NULL);
     for (int times = 1; times <= 2; times++) {
-        in_place *j;
         clone_fails = times == 1 ? -1 : EOPNOTSUPP;
         put_file(NAME, m->a, m->bytes);
-        CHECK_OK(in_place_open(&j, NAME, &e));
+        in_place *j = MADE(in_place, in_place_open, NAME);
         int64_t before = written();
         CHECK_OK(put_all(j, m, &e));
         CHECK_OK(in_place_commit(j, &e));
@@ -246,10 +241,9 @@ static int always(void)
 TEST(in_place_interrupted)
 {
     own_model *m = model_small();
-    in_place *j;
     IN_FOLDER(NAME, NULL);
     put_file(NAME, m->a, m->bytes);
-    CHECK_OK(in_place_open(&j, NAME, &e));
+    in_place *j = MADE(in_place, in_place_open, NAME);
     CHECK_OK(put_all(j, m, &e));
     stop_ask(always);
     CHECK_ERR(in_place_commit(j, &e), KV_E_INTERRUPTED, "interrupted");

@@ -22,10 +22,8 @@ static inline uint64_t io_random(uint64_t *state)
 /* An array of these numbers, which the dtype must hold. */
 static inline kv_array *io_array(kv_dtype dtype, int ndim, const int64_t *shape, const double *x)
 {
-    kv_array *a = NULL;
-    void *data;
-    CHECK_OK(kv_array_new(&a, dtype, ndim, shape, (kv_ctx){0}, &e));
-    CHECK_OK(kv_array_write(a, &data, &e));
+    kv_array *a = MADE(kv_array, kv_array_new, dtype, ndim, shape, (kv_ctx){0});
+    void *data = array_data(a);
     for (int64_t i = 0; i < kv_array_size(a); i++)
         CHECK_INT(scalar_set(dtype, data, i, x[i]), SCALAR_FITS);
     return a;
@@ -35,9 +33,8 @@ static inline kv_array *io_array(kv_dtype dtype, int ndim, const int64_t *shape,
 static inline kv_array *io_random_array(kv_dtype dtype, int ndim, const int64_t *shape,
                                         uint64_t *state)
 {
-    kv_array *a = NULL;
     void *data;
-    CHECK_OK(kv_array_new(&a, dtype, ndim, shape, (kv_ctx){0}, &e));
+    kv_array *a = MADE(kv_array, kv_array_new, dtype, ndim, shape, (kv_ctx){0});
     CHECK_OK(kv_array_write(a, &data, &e));
     for (int64_t i = 0; i < kv_array_size(a); i++) {
         uint64_t bits = io_random(state);

@@ -19,16 +19,7 @@ enum { LARGE = 5000 }; /* elements, far more than an array read at once has */
 
 static kv *load_later(const char *path)
 {
-    kv *s = NULL;
-    CHECK_OK(kv_load_later(&s, path, &e));
-    return s;
-}
-
-static kv_info info_of(kv *s, kv_key key)
-{
-    kv_info info = {0};
-    CHECK_OK(kv_find(s, &key, &info, &e));
-    return info;
+    return MADE(kv, kv_load_later, path);
 }
 
 static kv_array *numbers(int64_t n, double x)
@@ -174,7 +165,7 @@ static int step(kv *s, int what, int64_t at, double x, uint64_t *sum)
     kv_err e = {0};
     kv_key key = id(at), new_key = id(at + KEYS);
     kv_info info;
-    kv_array *a = NULL, *out = NULL;
+    own_array *a = NULL, *out = NULL;
     *sum = 0;
     int rc = kv_find(s, &key, &info, &e);
     if (rc)
@@ -213,8 +204,6 @@ static int step(kv *s, int what, int64_t at, double x, uint64_t *sum)
         break;
     }
     *sum = out ? xxh64(array_elements(out), (size_t)kv_array_bytes(out)) : 0;
-    kv_array_unref(a);
-    kv_array_unref(out);
     return rc;
 }
 
@@ -222,10 +211,9 @@ TEST(load_later_gives_the_same_store)
 {
     IN_FOLDER("x.kvs", "y.kvs");
     for (int i = 0; i < 150; i++) {
-        own_kv *at_once = NULL;
         seed = (uint64_t)i + 1;
         write_random(FILE_NAME);
-        CHECK_OK(kv_load(&at_once, FILE_NAME, &e));
+        own_kv *at_once = MADE(kv, kv_load, FILE_NAME);
         own_kv *later = load_later(FILE_NAME);
         if (draw(2)) /* the file that was opened has no name then */
             CHECK(unlink(FILE_NAME) == 0);
@@ -425,32 +413,13 @@ TEST(load_later_without_memory)
     IN_FOLDER(FILE_NAME, "x.kvs");
     write_store(FILE_NAME, true);
     own_kv *s = NULL;
-    for (int n = 1;; n++) {
-        int rc = WITHOUT_MEMORY(n, kv_load_later(&s, FILE_NAME, &e));
-        if (rc == KV_OK)
-            break;
-        CHECK_INT(rc, KV_E_MEMORY);
-        e = (kv_err){0};
-    }
-    kv_array *value = numbers(LARGE, 10);
+    CHECK(FAILURES(kv_load_later(&s, FILE_NAME, &e)) > 0);
+    own_array *value = numbers(LARGE, 10);
     kv_key b = name("b");
-    for (int n = 1;; n++) {
-        int rc = WITHOUT_MEMORY(n, kv_push(s, &b, 1, &value, NULL, &e));
-        if (rc == KV_OK)
-            break;
-        CHECK_INT(rc, KV_E_MEMORY);
+    EACH_FAILURE(kv_push(s, &b, 1, &value, NULL, &e))
         CHECK_INT(info_of(s, b).pushes, 1);
-        e = (kv_err){0};
-    }
-    kv_array_unref(value);
     check_all(s, b, 22);
-    for (int n = 1;; n++) {
-        int rc = WITHOUT_MEMORY(n, kv_save(s, "x.kvs", &e));
-        if (rc == KV_OK)
-            break;
-        CHECK_INT(rc, KV_E_MEMORY);
-        e = (kv_err){0};
-    }
+    CHECK(FAILURES(kv_save(s, "x.kvs", &e)) > 0);
     kv_free(s);
     s = load_later("x.kvs");
     check_all(s, name("a"), 1);

@@ -38,7 +38,7 @@ static inline int merge_try_failing(checkpoint **out, const merge_case *c, int64
 {
     static const char *const names[] = {"a", "b", "c", "d", "e"};
     checkpoint *models[MERGE_MODELS], *base = c->base ? tensor_open(c->base, "base") : NULL;
-    arena memory = {0};
+    own_arena memory = {0};
     rule_ast *rule = NULL;
     source text = {
         .name = "rule.kvu", .text = c->rule, .len = (uint32_t)strlen(c->rule), .line = 1, .col = 1};
@@ -46,7 +46,7 @@ static inline int merge_try_failing(checkpoint **out, const merge_case *c, int64
         models[i] = tensor_open(&c->files[i], names[i % 5]);
     checkpoint *first = base ? base : models[0];
     int64_t n = checkpoint_count(first);
-    merge_key *keys = calloc((size_t)n + 1, sizeof *keys);
+    OWN(test_free) merge_key *keys = calloc((size_t)n + 1, sizeof *keys);
     for (int64_t i = 0; i < n; i++) {
         const tensor_info *t = checkpoint_at(first, i);
         bool to = c->type != TENSOR_TYPE_END && tensor_type_kind(t->type) == TENSOR_KIND_FLOAT;
@@ -81,8 +81,6 @@ static inline int merge_try_failing(checkpoint **out, const merge_case *c, int64
     for (int i = 0; i < c->nmodels; i++)
         checkpoint_close(models[i]);
     checkpoint_close(base);
-    arena_release(&memory);
-    free(keys);
     return code ? code : checkpoint_open(out, "out.safetensors", NULL, e);
 }
 
@@ -100,14 +98,12 @@ static inline float *merge_floats(const checkpoint *c, const char *name)
     const tensor_info *t = checkpoint_at(c, at);
     CHECK_INT(t->type, TENSOR_F32);
     float *x = malloc((size_t)t->bytes + 1);
-    tensor_reader *r = NULL;
-    CHECK_OK(tensor_reader_new(&r, c, 0, &e));
+    own_tensor_reader *r = MADE(tensor_reader, tensor_reader_new, c, 0);
     for (int64_t i = 0; i < t->bytes; i += TENSOR_BLOCK) {
         const void *data;
         int64_t n = t->bytes - i < TENSOR_BLOCK ? t->bytes - i : TENSOR_BLOCK;
         CHECK_OK(tensor_read(r, &data, at, i, n, &e));
         memcpy((char *)x + i, data, (size_t)n);
     }
-    tensor_reader_free(r);
     return x;
 }

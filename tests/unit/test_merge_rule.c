@@ -147,6 +147,8 @@ static const char *of(const char *rule, int models)
     return result(rule, (merge_form){models, true, false}, &three, NULL, NULL, 0);
 }
 
+#define GIVES(rule, models, want) CHECK_TEXT(of(rule, models), want)
+
 static const char *with(const char *rule, const char *name, const char *value)
 {
     return result(rule, (merge_form){3, true, false}, &three, &name, &value, 1);
@@ -156,34 +158,32 @@ static const char *with(const char *rule, const char *name, const char *value)
 
 TEST(merge_lists_are_written_out)
 {
-    CHECK_TEXT(of("{ merged = sum(models) }", 3), "6 7 -3 8");
-    CHECK_TEXT(of("{ merged = mean(models) }", 2), "3 0 3 2");
-    CHECK_TEXT(of("{ merged = min(models) }", 3), "0 -2 -9 0");
-    CHECK_TEXT(of("{ merged = max(models) + 0 * models[0] }", 3), "5 7 3 4");
-    CHECK_TEXT(of("{ merged = models[-1] - base }", 3), "-1 6 -10 3");
-    CHECK_TEXT(of("{ merged = sum(models[1:]) }", 3), "5 5 -6 4");
-    CHECK_TEXT(of("{ merged = sum(models[:len(models) - 1]) }", 3), "6 0 6 4");
-    CHECK_TEXT(of("{ merged = sum([w * m for m, w in zip(models, weights)]) }", 3), "11 19 -18 16");
-    CHECK_TEXT(of("{ merged = sum([m for i, m in enumerate(models) if i != 1]) }", 3), "1 9 -6 8");
-    CHECK_TEXT(of("{ merged = base * sum([i * j for i in range(3) for j in range(i)]) }", 3),
-               "2 2 2 2");
-    CHECK_TEXT(of("{ d = [m - base for m in models]; merged = d[0] * d[1] }", 3), "0 -3 4 -3");
-    CHECK_TEXT(of("{ a = models; a = [2 * m for m in a]; merged = sum(a) }", 2), "12 0 12 8");
-    CHECK_TEXT(of("{ merged = base; for m in models { merged = merged * 2 + m } }", 3),
-               "22 19 17 28");
-    CHECK_TEXT(of("{ n = len(models); if n == 1 { merged = base } else { merged = n * base } }", 3),
-               "3 3 3 3");
-    CHECK_TEXT(of("{ merged = models[0] if len(models) > 2 else models[1] }", 3), "1 2 3 4");
-    CHECK_TEXT(of("{ merged = sum(weights) * base }", 3), "6 6 6 6");
+    GIVES("{ merged = sum(models) }", 3, "6 7 -3 8");
+    GIVES("{ merged = mean(models) }", 2, "3 0 3 2");
+    GIVES("{ merged = min(models) }", 3, "0 -2 -9 0");
+    GIVES("{ merged = max(models) + 0 * models[0] }", 3, "5 7 3 4");
+    GIVES("{ merged = models[-1] - base }", 3, "-1 6 -10 3");
+    GIVES("{ merged = sum(models[1:]) }", 3, "5 5 -6 4");
+    GIVES("{ merged = sum(models[:len(models) - 1]) }", 3, "6 0 6 4");
+    GIVES("{ merged = sum([w * m for m, w in zip(models, weights)]) }", 3, "11 19 -18 16");
+    GIVES("{ merged = sum([m for i, m in enumerate(models) if i != 1]) }", 3, "1 9 -6 8");
+    GIVES("{ merged = base * sum([i * j for i in range(3) for j in range(i)]) }", 3, "2 2 2 2");
+    GIVES("{ d = [m - base for m in models]; merged = d[0] * d[1] }", 3, "0 -3 4 -3");
+    GIVES("{ a = models; a = [2 * m for m in a]; merged = sum(a) }", 2, "12 0 12 8");
+    GIVES("{ merged = base; for m in models { merged = merged * 2 + m } }", 3, "22 19 17 28");
+    GIVES("{ n = len(models); if n == 1 { merged = base } else { merged = n * base } }", 3,
+          "3 3 3 3");
+    GIVES("{ merged = models[0] if len(models) > 2 else models[1] }", 3, "1 2 3 4");
+    GIVES("{ merged = sum(weights) * base }", 3, "6 6 6 6");
     /* one item is the list's, not the largest of its elements */
-    CHECK_TEXT(of("{ merged = max(models) }", 1), "1 2 3 4");
+    GIVES("{ merged = max(models) }", 1, "1 2 3 4");
 }
 
 TEST(merge_lists_are_sorted)
 {
-    CHECK_TEXT(of("{ merged = median(models) }", 3), "1 2 3 4");
-    CHECK_TEXT(of("{ merged = median(models) }", 2), "3 0 3 2");
-    CHECK_TEXT(of("{ merged = trimmed_mean(models, 1) }", 3), "1 2 3 4");
+    GIVES("{ merged = median(models) }", 3, "1 2 3 4");
+    GIVES("{ merged = median(models) }", 2, "3 0 3 2");
+    GIVES("{ merged = trimmed_mean(models, 1) }", 3, "1 2 3 4");
     CHECK_TEXT(with("merge t(k = 0) { merged = trimmed_mean(models, k) }", "k", "1"), "1 2 3 4");
     static arrays many = {.n = 2};
     for (int n = 1; n <= 40; n++) {
@@ -203,18 +203,17 @@ TEST(merge_lists_are_sorted)
 
 TEST(merge_reductions)
 {
-    CHECK_TEXT(of("{ merged = base * norm(base) }", 1), "2 2 2 2");
-    CHECK_TEXT(of("{ merged = base * dot(models[0], models[1]) }", 2), "10 10 10 10");
-    CHECK_TEXT(of("{ merged = base * max(models[2]) + min(models[2]) }", 3), "-2 -2 -2 -2");
-    CHECK_TEXT(of("{ merged = base * mean(models[0]) * size(base) * len(base) }", 3),
-               "10 10 10 10");
-    CHECK_TEXT(of("{ merged = base * quantile(models[0], 0.5) }", 3), "2.5 2.5 2.5 2.5");
-    CHECK_TEXT(of("{ merged = base * quantile(models[0], 1) }", 3), "4 4 4 4");
-    CHECK_TEXT(of("{ merged = largest(models[2], 2) }", 3), "0 7 -9 0");
-    CHECK_TEXT(of("{ merged = largest(models[2], 0) + base }", 3), "1 1 1 1");
-    CHECK_TEXT(of("{ merged = largest(models[2], 9) }", 3), "0 7 -9 4");
-    CHECK_TEXT(of("{ merged = where(uniform(7, 1) < 0.5, models[0], 0) }", 3), "1 0 0 4");
-    CHECK_TEXT(of("{ s = norm(models[0] / norm(models[0])); merged = s * base }", 3), "1 1 1 1");
+    GIVES("{ merged = base * norm(base) }", 1, "2 2 2 2");
+    GIVES("{ merged = base * dot(models[0], models[1]) }", 2, "10 10 10 10");
+    GIVES("{ merged = base * max(models[2]) + min(models[2]) }", 3, "-2 -2 -2 -2");
+    GIVES("{ merged = base * mean(models[0]) * size(base) * len(base) }", 3, "10 10 10 10");
+    GIVES("{ merged = base * quantile(models[0], 0.5) }", 3, "2.5 2.5 2.5 2.5");
+    GIVES("{ merged = base * quantile(models[0], 1) }", 3, "4 4 4 4");
+    GIVES("{ merged = largest(models[2], 2) }", 3, "0 7 -9 0");
+    GIVES("{ merged = largest(models[2], 0) + base }", 3, "1 1 1 1");
+    GIVES("{ merged = largest(models[2], 9) }", 3, "0 7 -9 4");
+    GIVES("{ merged = where(uniform(7, 1) < 0.5, models[0], 0) }", 3, "1 0 0 4");
+    GIVES("{ s = norm(models[0] / norm(models[0])); merged = s * base }", 3, "1 1 1 1");
 }
 
 TEST(merge_adapters)
@@ -233,7 +232,7 @@ TEST(merge_parameters)
 {
     static const char rule[] = "merge r(a = 2, on = true) { if on { merged = a * base } else { "
                                "merged = base } }";
-    CHECK_TEXT(of(rule, 1), "2 2 2 2");
+    GIVES(rule, 1, "2 2 2 2");
     CHECK_TEXT(with(rule, "a", "3"), "3 3 3 3");
     CHECK_TEXT(with(rule, "on", "false"), "1 1 1 1");
     CHECK_TEXT(with(rule, "b", "3"), "0:0-0 usage: r has no parameter `b`");
@@ -246,70 +245,72 @@ TEST(merge_parameters)
 
 TEST(merge_refusals)
 {
-    CHECK_TEXT(of("{ merged = models }", 2), "1:12-18 usage: a list of 2 stands where one value "
-                                             "belongs (sum(list), list[0], [2 * x for x in list])");
-    CHECK_TEXT(of("{ merged = models - base }", 2),
-               "1:12-18 usage: a list of 2 stands where one value belongs (sum(list), list[0], [2 "
-               "* x for x in list])");
-    CHECK_TEXT(of("{ merged = mean(base, axis=0) }", 2),
-               "1:23-29 usage: functions of rules take no named arguments (mean(x) of a merge is "
-               "one number for the whole array)");
-    CHECK_TEXT(of("{ merged = models[2] }", 2), "1:12-21 value: a list of 2 has no item 2");
-    CHECK_TEXT(of("{ x = sum(models) }", 2), "1:1-20 usage: the rule never writes `merged` (for "
-                                             "example: merged = sum(models) / len(models))");
-    CHECK_TEXT(of("{ merged = c * base }", 2), "1:12-13 usage: a rule knows no name `c` here (it "
-                                               "can be a parameter: merge NAME(c = 0.5) { … })");
+    GIVES("{ merged = models }", 2,
+          "1:12-18 usage: a list of 2 stands where one value belongs (sum(list), list[0], [2 * x "
+          "for x in list])");
+    GIVES("{ merged = models - base }", 2,
+          "1:12-18 usage: a list of 2 stands where one value belongs (sum(list), list[0], [2 * x "
+          "for x in list])");
+    GIVES("{ merged = mean(base, axis=0) }", 2,
+          "1:23-29 usage: functions of rules take no named arguments (mean(x) of a merge is one "
+          "number for the whole array)");
+    GIVES("{ merged = models[2] }", 2, "1:12-21 value: a list of 2 has no item 2");
+    GIVES("{ x = sum(models) }", 2,
+          "1:1-20 usage: the rule never writes `merged` (for example: merged = sum(models) / "
+          "len(models))");
+    GIVES("{ merged = c * base }", 2,
+          "1:12-13 usage: a rule knows no name `c` here (it can be a parameter: merge NAME(c = "
+          "0.5) { … })");
     CHECK_TEXT(
         of("{ merged = rowsum(base) }", 2),
         "1:12-24 usage: a merge knows no function `rowsum` (help rules lists those that it knows)");
     CHECK_TEXT(
         of("{ merged = largest(base, norm(base)) }", 2),
         "1:26-36 usage: largest takes a number here that is known before the arrays are read");
-    CHECK_TEXT(of("{ merged = largest(2, 1) }", 2),
-               "1:12-25 usage: largest takes an array, and this holds none");
-    CHECK_TEXT(of("{ merged = matmul(base, base) }", 2),
-               "1:12-30 usage: matmul of a merge is of lora_B and lora_A of one model");
-    CHECK_TEXT(of("{ merged = sum([m for m in base]) }", 2),
-               "1:28-32 usage: a list belongs here, and this is not one (lists are `models`, "
-               "`weights` and what is made of them)");
-    CHECK_TEXT(of("{ merged = sum([a for a, b in models]) }", 2),
-               "1:23-27 usage: an item is one value, and here are 2 names (for m, w in zip(models, "
-               "weights))");
-    CHECK_TEXT(of("{ merged = sum([m for m in models if norm(m) > 1]) }", 2),
-               "1:38-49 usage: which items a list has must be known before it is written out "
-               "(where(condition, a, b) chooses element by element)");
-    CHECK_TEXT(of("{ state s; merged = base }", 2),
-               "1:9-10 usage: a merge runs once, and keeps no states");
-    CHECK_TEXT(of("{ print 1; merged = base }", 2), "1:3-10 usage: a merge prints nothing");
-    CHECK_TEXT(of("{ skip }", 2), "1:3-7 usage: merges have no `skip`");
-    CHECK_TEXT(of("{ models = [base]; merged = base }", 2),
-               "1:3-18 usage: `models` is given and keeps its value");
-    CHECK_TEXT(of("{ for m in models { m = base }; merged = base }", 2),
-               "1:21-29 usage: `m` is the name of an item here");
-    CHECK_TEXT(of("{ fail \"no\" }", 2), "0:0-0 value: no");
-    CHECK_TEXT(of("{ if len(models) < 3 { fail \"three or more\" }; merged = models[2] }", 2),
-               "0:0-0 value: three or more");
-    CHECK_TEXT(of("{ merged = norm(base) }", 2), "2 2 2 2");
-    CHECK_TEXT(of("{ merged = sum(zip(models, [1])) }", 2),
-               "1:16-32 usage: zip takes lists of one length, not of 2 and 1");
-    CHECK_TEXT(of("{ merged = median(base) }", 2),
-               "1:19-23 usage: median takes a list, and this is not one");
-    CHECK_TEXT(of("{ merged = median(models, 2) }", 2),
-               "1:12-29 usage: median of a list takes 1 argument, not 2");
-    CHECK_TEXT(of("{ merged = trimmed_mean(models, 1) }", 2),
-               "1:12-35 value: 1 of each side of 2 items leave none");
-    CHECK_TEXT(of("{ merged = lora_A[0] * base }", 2),
-               "1:12-18 usage: a list belongs here, and this is not one (lists are `models`, "
-               "`weights` and what is made of them)");
-    CHECK_TEXT(of("{ x = lora_A; merged = base }", 2),
-               "1:7-13 usage: `lora_A` is a list of adapters, and these are models");
-    CHECK_TEXT(of("{ merged = rowrank(base / norm(base)) }", 2),
-               "1:12-38 usage: rowrank takes what follows from the elements alone, not from a "
-               "reduction or another rank");
-    CHECK_TEXT(of("{ merged = cosine(base, 1) * base }", 2),
-               "1:12-27 usage: cosine takes an array, and this holds none");
-    CHECK_TEXT(of("{ merged = quantile(base, 2) }", 2),
-               "1:27-28 value: quantile takes a share from 0 to 1 here");
+    GIVES("{ merged = largest(2, 1) }", 2,
+          "1:12-25 usage: largest takes an array, and this holds none");
+    GIVES("{ merged = matmul(base, base) }", 2,
+          "1:12-30 usage: matmul of a merge is of lora_B and lora_A of one model");
+    GIVES("{ merged = sum([m for m in base]) }", 2,
+          "1:28-32 usage: a list belongs here, and this is not one (lists are `models`, "
+          "`weights` and what is made of them)");
+    GIVES("{ merged = sum([a for a, b in models]) }", 2,
+          "1:23-27 usage: an item is one value, and here are 2 names (for m, w in zip(models, "
+          "weights))");
+    GIVES("{ merged = sum([m for m in models if norm(m) > 1]) }", 2,
+          "1:38-49 usage: which items a list has must be known before it is written out "
+          "(where(condition, a, b) chooses element by element)");
+    GIVES("{ state s; merged = base }", 2, "1:9-10 usage: a merge runs once, and keeps no states");
+    GIVES("{ print 1; merged = base }", 2, "1:3-10 usage: a merge prints nothing");
+    GIVES("{ skip }", 2, "1:3-7 usage: merges have no `skip`");
+    GIVES("{ models = [base]; merged = base }", 2,
+          "1:3-18 usage: `models` is given and keeps its value");
+    GIVES("{ for m in models { m = base }; merged = base }", 2,
+          "1:21-29 usage: `m` is the name of an item here");
+    GIVES("{ fail \"no\" }", 2, "0:0-0 value: no");
+    GIVES("{ if len(models) < 3 { fail \"three or more\" }; merged = models[2] }", 2,
+          "0:0-0 value: three or more");
+    GIVES("{ merged = norm(base) }", 2, "2 2 2 2");
+    GIVES("{ merged = sum(zip(models, [1])) }", 2,
+          "1:16-32 usage: zip takes lists of one length, not of 2 and 1");
+    GIVES("{ merged = median(base) }", 2,
+          "1:19-23 usage: median takes a list, and this is not one");
+    GIVES("{ merged = median(models, 2) }", 2,
+          "1:12-29 usage: median of a list takes 1 argument, not 2");
+    GIVES("{ merged = trimmed_mean(models, 1) }", 2,
+          "1:12-35 value: 1 of each side of 2 items leave none");
+    GIVES("{ merged = lora_A[0] * base }", 2,
+          "1:12-18 usage: a list belongs here, and this is not one (lists are `models`, "
+          "`weights` and what is made of them)");
+    GIVES("{ x = lora_A; merged = base }", 2,
+          "1:7-13 usage: `lora_A` is a list of adapters, and these are models");
+    GIVES("{ merged = rowrank(base / norm(base)) }", 2,
+          "1:12-38 usage: rowrank takes what follows from the elements alone, not from a "
+          "reduction or another rank");
+    GIVES("{ merged = cosine(base, 1) * base }", 2,
+          "1:12-27 usage: cosine takes an array, and this holds none");
+    GIVES("{ merged = quantile(base, 2) }", 2,
+          "1:27-28 value: quantile takes a share from 0 to 1 here");
     CHECK_TEXT(result("{ merged = base + models[0] }", (merge_form){2, false, false}, &three, NULL,
                       NULL, 0),
                "1:12-16 usage: this merge reads `base`, and none is given (--base CKPT: what the "
@@ -319,82 +320,69 @@ TEST(merge_refusals)
 /* Lists and counts that a rule cannot have. */
 TEST(merge_refusals_of_lists)
 {
-    CHECK_TEXT(of("{ merged = largest(base, 1.5) }", 2),
-               "1:26-29 value: largest takes a whole number here");
-    CHECK_TEXT(of("{ merged = largest(base, -1) }", 2),
-               "1:26-28 value: largest takes 0 or more, not -1");
-    CHECK_TEXT(of("{ merged = uniform(0.5, 1) }", 2),
-               "1:20-23 value: uniform takes a whole number here");
-    CHECK_TEXT(of("{ merged = quantile(base, \"a\") }", 2),
-               "1:27-30 usage: a text cannot be computed with arrays");
-    CHECK_TEXT(of("{ merged = sum([uniform(i, 0) for i in range(65)]) }", 2),
-               "1:17-30 value: a merge draws at most 64 times");
-    CHECK_TEXT(of("{ merged = sum([rowrank(base + i) for i in range(65)]) }", 2),
-               "1:17-34 value: a merge ranks at most 64 times");
-    CHECK_TEXT(of("{ merged = models[0:2:1][0] }", 2),
-               "1:23-24 usage: slices of a merge have no step");
-    CHECK_TEXT(of("{ merged = models[0, 1] }", 2), "1:12-24 usage: a list has one index");
-    CHECK_TEXT(of("{ merged = models[norm(base)] }", 2),
-               "1:19-29 usage: this must be known before lists are written out (a number, a "
-               "parameter, or what follows from len(models))");
-    CHECK_TEXT(of("{ merged = sum([base for i in range(-1)]) }", 2),
-               "1:31-40 value: range takes 0 to 100000, not -1");
-    CHECK_TEXT(of("{ l = [1, 2]; l = 3; merged = base }", 2),
-               "1:15-20 usage: `l` is a list, and this is not one");
-    CHECK_TEXT(of("{ merged = sum([models]) }", 2),
-               "1:16-24 usage: a list of 2 stands where one value belongs (sum(list), list[0], "
-               "[2 * x for x in list])");
-    CHECK_TEXT(of("{ merged = sum([x + 1 for x in [models]]) }", 2),
-               "1:17-18 usage: a list of 2 stands where one value belongs (sum(list), list[0], "
-               "[2 * x for x in list])");
-    CHECK_TEXT(of("{ merged = abs(models) }", 2),
-               "1:16-22 usage: a list of 2 stands where one value belongs (sum(list), list[0], "
-               "[2 * x for x in list])");
-    CHECK_TEXT(of("{ merged = foo(models) }", 2),
-               "1:12-23 usage: a merge knows no function `foo` (help rules lists those that it "
-               "knows)");
-    CHECK_TEXT(of("{ merged = dot(models, base) }", 2),
-               "1:16-22 usage: a list of 2 stands where one value belongs (sum(list), list[0], "
-               "[2 * x for x in list])");
-    CHECK_TEXT(of("{ merged = sum([x for x in zip(base)]) }", 2),
-               "1:32-36 usage: zip takes lists, and this is not one");
-    CHECK_TEXT(of("{ merged = trimmed_mean(models, 0.5) }", 2),
-               "1:33-36 usage: this is not an integer");
-    CHECK_TEXT(of("{ for m[0] in models { merged = base } }", 2),
-               "1:7-11 usage: a loop of a merge gives names to items");
-    CHECK_TEXT(of("{ merged = mean([]) }", 2), "1:12-20 value: mean of an empty list");
-    CHECK_TEXT(of("{ rows present; merged = base }", 2),
-               "1:3-15 usage: merges have no `rows present`");
-    CHECK_TEXT(of("{ merged = models[-3:9][-2] + 0 * len(models[5:]) }", 2), "1 2 3 4");
+    GIVES("{ merged = largest(base, 1.5) }", 2, "1:26-29 value: largest takes a whole number here");
+    GIVES("{ merged = largest(base, -1) }", 2, "1:26-28 value: largest takes 0 or more, not -1");
+    GIVES("{ merged = uniform(0.5, 1) }", 2, "1:20-23 value: uniform takes a whole number here");
+    GIVES("{ merged = quantile(base, \"a\") }", 2,
+          "1:27-30 usage: a text cannot be computed with arrays");
+    GIVES("{ merged = sum([uniform(i, 0) for i in range(65)]) }", 2,
+          "1:17-30 value: a merge draws at most 64 times");
+    GIVES("{ merged = sum([rowrank(base + i) for i in range(65)]) }", 2,
+          "1:17-34 value: a merge ranks at most 64 times");
+    GIVES("{ merged = models[0:2:1][0] }", 2, "1:23-24 usage: slices of a merge have no step");
+    GIVES("{ merged = models[0, 1] }", 2, "1:12-24 usage: a list has one index");
+    GIVES("{ merged = models[norm(base)] }", 2,
+          "1:19-29 usage: this must be known before lists are written out (a number, a "
+          "parameter, or what follows from len(models))");
+    GIVES("{ merged = sum([base for i in range(-1)]) }", 2,
+          "1:31-40 value: range takes 0 to 100000, not -1");
+    GIVES("{ l = [1, 2]; l = 3; merged = base }", 2,
+          "1:15-20 usage: `l` is a list, and this is not one");
+    GIVES("{ merged = sum([models]) }", 2,
+          "1:16-24 usage: a list of 2 stands where one value belongs (sum(list), list[0], [2 * x "
+          "for x in list])");
+    GIVES("{ merged = sum([x + 1 for x in [models]]) }", 2,
+          "1:17-18 usage: a list of 2 stands where one value belongs (sum(list), list[0], [2 * x "
+          "for x in list])");
+    GIVES("{ merged = abs(models) }", 2,
+          "1:16-22 usage: a list of 2 stands where one value belongs (sum(list), list[0], [2 * x "
+          "for x in list])");
+    GIVES("{ merged = foo(models) }", 2,
+          "1:12-23 usage: a merge knows no function `foo` (help rules lists those that it knows)");
+    GIVES("{ merged = dot(models, base) }", 2,
+          "1:16-22 usage: a list of 2 stands where one value belongs (sum(list), list[0], [2 * x "
+          "for x in list])");
+    GIVES("{ merged = sum([x for x in zip(base)]) }", 2,
+          "1:32-36 usage: zip takes lists, and this is not one");
+    GIVES("{ merged = trimmed_mean(models, 0.5) }", 2, "1:33-36 usage: this is not an integer");
+    GIVES("{ for m[0] in models { merged = base } }", 2,
+          "1:7-11 usage: a loop of a merge gives names to items");
+    GIVES("{ merged = mean([]) }", 2, "1:12-20 value: mean of an empty list");
+    GIVES("{ rows present; merged = base }", 2, "1:3-15 usage: merges have no `rows present`");
+    GIVES("{ merged = models[-3:9][-2] + 0 * len(models[5:]) }", 2, "1 2 3 4");
 }
 
 /* Numbers and texts that are no arrays: what a rule computes with them, and what it cannot. */
 TEST(merge_host_values)
 {
-    CHECK_TEXT(of("{ fail \"no %d of %s\" % (len(models), \"a\") }", 2),
-               "0:0-0 value: no 2 of a");
-    CHECK_TEXT(of("{ fail f\"no {len(models)} {1.5:.2f} {'a'!r}\" }", 2),
-               "0:0-0 value: no 2 1.50 'a'");
-    CHECK_TEXT(of("{ fail \"%d\" % len(models) }", 2), "0:0-0 value: 2");
-    CHECK_TEXT(of("{ fail f\"{key!r} has {size(base):>6}\" }", 2), "0:0-0 value: 'k' has      4");
-    CHECK_TEXT(of("{ if \"%d\" % 2 == \"2\" { merged = base } else { merged = 0 * base } }", 2),
-               "1 1 1 1");
-    CHECK_TEXT(of("{ merged = 2 ** 3 * f64(1) * base }", 2), "8 8 8 8");
-    CHECK_TEXT(of("{ fail \"%d %d\" % (1, \"a\") }", 2),
-               "1:8-26 dtype: %d takes a whole number, not text");
-    CHECK_TEXT(of("{ fail \"%d %q\" % (size(base), 1) }", 2),
-               "1:8-33 value: a % directive does not know the letter q (the letters are d i s "
-               "r e f g x X o)");
-    CHECK_TEXT(of("{ fail f\"{size(base):q}\" }", 2),
-               "1:10-24 value: a field does not know the letter q (the letters are d s e f g "
-               "n x X o b %)");
-    CHECK_TEXT(of("{ c = size(base) + key; merged = base * c }", 2),
-               "1:7-23 dtype: + takes numbers, not int and text (str(x) is the text of a "
-               "number; f\"{x}\" holds one)");
-    CHECK_TEXT(of("{ c = 1 / (len(models) - 2); merged = c * base }", 2),
-               "1:7-28 value: a number is divided by 0 (arrays give inf or nan: array(x) / 0)");
-    CHECK_TEXT(of("{ c = -key; merged = c * base }", 2),
-               "1:7-11 dtype: - takes a number, not text");
-    CHECK_TEXT(of("{ c = sqrt(key); merged = base * c }", 2),
-               "1:7-16 dtype: sqrt takes numbers, not text");
+    GIVES("{ fail \"no %d of %s\" % (len(models), \"a\") }", 2, "0:0-0 value: no 2 of a");
+    GIVES("{ fail f\"no {len(models)} {1.5:.2f} {'a'!r}\" }", 2, "0:0-0 value: no 2 1.50 'a'");
+    GIVES("{ fail \"%d\" % len(models) }", 2, "0:0-0 value: 2");
+    GIVES("{ fail f\"{key!r} has {size(base):>6}\" }", 2, "0:0-0 value: 'k' has      4");
+    GIVES("{ if \"%d\" % 2 == \"2\" { merged = base } else { merged = 0 * base } }", 2, "1 1 1 1");
+    GIVES("{ merged = 2 ** 3 * f64(1) * base }", 2, "8 8 8 8");
+    GIVES("{ fail \"%d %d\" % (1, \"a\") }", 2, "1:8-26 dtype: %d takes a whole number, not text");
+    GIVES("{ fail \"%d %q\" % (size(base), 1) }", 2,
+          "1:8-33 value: a % directive does not know the letter q (the letters are d i s r e f g "
+          "x X o)");
+    GIVES("{ fail f\"{size(base):q}\" }", 2,
+          "1:10-24 value: a field does not know the letter q (the letters are d s e f g n x X o "
+          "b %)");
+    GIVES("{ c = size(base) + key; merged = base * c }", 2,
+          "1:7-23 dtype: + takes numbers, not int and text (str(x) is the text of a number; "
+          "f\"{x}\" holds one)");
+    GIVES("{ c = 1 / (len(models) - 2); merged = c * base }", 2,
+          "1:7-28 value: a number is divided by 0 (arrays give inf or nan: array(x) / 0)");
+    GIVES("{ c = -key; merged = c * base }", 2, "1:7-11 dtype: - takes a number, not text");
+    GIVES("{ c = sqrt(key); merged = base * c }", 2, "1:7-16 dtype: sqrt takes numbers, not text");
 }

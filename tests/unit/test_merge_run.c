@@ -39,10 +39,8 @@ static void release_files(buf *files, float **x, int n)
 
 static float *merged(const merge_case *c)
 {
-    own_checkpoint *out = NULL;
-    CHECK_OK(merge_try(&out, c, &e));
-    float *y = merge_floats(out, "w");
-    return y;
+    own_checkpoint *out = MADE(checkpoint, merge_try, c);
+    return merge_floats(out, "w");
 }
 
 TEST(merge_run_linear)
@@ -253,13 +251,12 @@ static void hash_merges(uint64_t *hash)
     }
     *hash = 0;
     for (size_t r = 0; r < sizeof rules / sizeof *rules; r++) {
-        own_checkpoint *out = NULL;
         merge_case c = {.rule = rules[r],
                         .files = files,
                         .nmodels = 2,
                         .base = &files[2],
                         .type = TENSOR_TYPE_END};
-        CHECK_OK(merge_try(&out, &c, &e));
+        own_checkpoint *out = MADE(checkpoint, merge_try, &c);
         CHECK_INT(checkpoint_count(out), 4);
         for (int64_t i = 0; i < 4; i++) {
             OWN(test_free) float *y = merge_floats(out, checkpoint_at(out, i)->name);
@@ -368,7 +365,7 @@ TEST(merge_run_masks)
     tensor_given t[] = {{"other", TENSOR_F32, 100, 0, x}, {"w", TENSOR_F32, SIZE, 0, x}};
     own_buf one = tensor_file(t + 1, 1), two = tensor_file(t, 2);
     merge_case c = {.rule = rule, .files = &one, .nmodels = 1, .type = TENSOR_TYPE_END};
-    float *y = merged(&c), *z;
+    OWN(test_free) float *y = merged(&c), *z = NULL;
     c.files = &two;
     z = merged(&c);
     int kept = 0;
@@ -377,8 +374,6 @@ TEST(merge_run_masks)
         kept += y[i] != 0;
     }
     CHECK(kept > SIZE / 5 && kept < SIZE / 3);
-    free(y);
-    free(z);
 }
 
 /* ---- Types ----------------------------------------------------------------------------------- */
@@ -404,15 +399,13 @@ TEST(merge_run_types)
     buf files[] = {tensor_file(one, 4), tensor_file(two, 4)};
     merge_case c = {
         .rule = "{ merged = sum(models) }", .files = files, .nmodels = 2, .type = TENSOR_TYPE_END};
-    checkpoint *out = NULL;
-    CHECK_OK(merge_try(&out, &c, &e));
-    float *y = merge_floats(out, "half");
+    own_checkpoint *out = MADE(checkpoint, merge_try, &c);
+    OWN(test_free) float *y = merge_floats(out, "half");
     for (int i = 0; i < 4; i++)
         CHECK(y[i] == a[i] + b[i]);
     CHECK_INT(checkpoint_at(out, checkpoint_find(out, "tiny"))->type, TENSOR_F4);
-    kv_array *array = NULL;
     const void *data;
-    CHECK_OK(checkpoint_load_name(&array, out, "wide", &e));
+    kv_array *array = MADE(kv_array, checkpoint_load_name, out, "wide");
     CHECK_OK(kv_array_read(array, &data, &e));
     CHECK(((const double *)data)[0] == 2e-20);
     kv_array_unref(array);
@@ -420,8 +413,6 @@ TEST(merge_run_types)
     CHECK_OK(kv_array_read(array, &data, &e));
     CHECK_INT(memcmp(data, whole, sizeof whole), 0);
     kv_array_unref(array);
-    checkpoint_close(out);
-    free(y);
     buf_release(&files[0]);
     buf_release(&files[1]);
 }
@@ -544,8 +535,7 @@ TEST(merge_run_adapters)
                     .scales = scales,
                     .adapters = true,
                     .type = TENSOR_TYPE_END};
-    checkpoint *out = NULL;
-    CHECK_OK(merge_try(&out, &c, &e));
+    checkpoint *out = MADE(checkpoint, merge_try, &c);
     float *fc = merge_floats(out, "fc.weight"), *norm = merge_floats(out, "norm.weight");
     for (int i = 0; i < OUT * IN; i++) {
         double sum = 0;

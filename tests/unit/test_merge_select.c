@@ -55,11 +55,10 @@ static int by_size(const void *a, const void *b)
 static merge_select *selected(plan_fold fold, int64_t order, bool wide, const double *x, int64_t n,
                               int64_t sampled, int64_t room)
 {
-    merge_select *s = NULL;
     int64_t nchunks = (n + MERGE_CHUNK - 1) / MERGE_CHUNK;
     double terms[MERGE_CHUNK];
     bool more = true;
-    CHECK_OK(merge_select_new(&s, fold, order, wide, n, nchunks, &e));
+    merge_select *s = MADE(merge_select, merge_select_new, fold, order, wide, n, nchunks);
     merge_select_room(s, room);
     if (sampled > 0) {
         OWN(test_free) double *sample = malloc((size_t)sampled * sizeof *sample);

@@ -15,7 +15,7 @@
  *       test_get_type                      get_type
  *       test_invalid_pull                  invalid_pull, other_kind; row-sparse-sums.kv
  *     unittest/test_kvstore_custom.py
- *       test_broadcast_…, test_pushpull_…  types-custom.kv; unit tests pushpull_…
+ *       test_broadcast_…, test_pushpull_…  types-custom.kv
  *       test_custom_store                  004-base.kv
  *       test_get_type_device               004-base.kv
  *       test_set_optimizer                 set_optimizer, 004-base.kv
@@ -33,7 +33,7 @@
 #include "kvstore.h"
 #include "store_help.h"
 
-enum { SIDE = 4, SIZE = SIDE * SIDE, CPUS = 4, MANY = 3 };
+enum { CPUS = 4, MANY = 3 };
 
 /* The keys of one kind, and one of the other. */
 typedef struct kind {
@@ -51,20 +51,11 @@ static const kv_storage storages[] = {KV_DEFAULT, KV_ROW_SPARSE};
 
 static kv_array *stored_as(kv_storage storage, double x, kv_ctx ctx)
 {
-    kv_array *dense = filled_as(KV_FLOAT32, x, ctx), *sparse = NULL, *a = NULL;
     if (storage == KV_DEFAULT)
-        return dense;
-    CHECK_OK(kv_array_to_sparse(&sparse, dense, &e));
-    CHECK_OK(kv_array_dup(&a, sparse, KV_FLOAT32, ctx, &e));
-    kv_array_unref(dense);
-    kv_array_unref(sparse);
-    return a;
-}
-
-static void release(kv_array **a, int n)
-{
-    for (int i = 0; i < n; i++)
-        kv_array_unref(a[i]);
+        return filled_as(KV_FLOAT32, x, ctx);
+    own_array *dense = filled_as(KV_FLOAT32, x, ctx);
+    own_array *sparse = MADE(kv_array, kv_array_to_sparse, dense);
+    return MADE(kv_array, kv_array_dup, sparse, KV_FLOAT32, ctx);
 }
 
 /* A store whose four keys hold zeros. */
@@ -94,7 +85,7 @@ static void push_and_pull(kv *s, const kv_key *of, int nkeys, kv_storage storage
                           double want)
 {
     kv_key keys[MANY * CPUS];
-    kv_array *values[MANY * CPUS], *outs[MANY * CPUS];
+    own_arrays *values[MANY * CPUS + 1] = {NULL}, *outs[MANY * CPUS + 1] = {NULL};
     int n = devices(keys, values, of, nkeys, storage, x);
     devices(keys, outs, of, nkeys, KV_DEFAULT, -1);
     CHECK_OK(kv_push(s, keys, n, values, NULL, &e));
@@ -103,8 +94,6 @@ static void push_and_pull(kv *s, const kv_key *of, int nkeys, kv_storage storage
         check_array(outs[i], want);
         check_array(values[i], x);
     }
-    release(values, n);
-    release(outs, n);
 }
 
 TEST(mxnet_single_kv_pair)
@@ -121,9 +110,8 @@ TEST(mxnet_single_kv_pair)
 TEST(mxnet_init)
 {
     for (int i = 0; i < KINDS; i++) {
-        own_kv *s = NULL;
+        own_kv *s = make(NULL);
         own_array *four = stored_as(KV_DEFAULT, 4, (kv_ctx){0});
-        CHECK_OK(kv_create(NULL, NULL, 0, &s, &e));
         CHECK_OK(kv_init(s, &kinds[i].one, 1, &four, NULL, &e));
         check_key(s, kinds[i].one, 4);
     }
@@ -134,12 +122,11 @@ TEST(mxnet_pull)
 {
     const char *const types[] = {"device", NULL};
     for (int i = 0; i < 2; i++) {
-        own_kv *s = NULL;
+        own_kv *s = make(types[i]);
         const kv_key first = {.name = "1"}, second = {.name = "2"};
         const kv_key keys[] = {first, first, first, first};
         own_array *zero = stored_as(KV_DEFAULT, 0, (kv_ctx){0});
         kv_array *one = stored_as(KV_DEFAULT, 1, (kv_ctx){0}), *ones[] = {one, one, one, one};
-        CHECK_OK(kv_create(types[i], NULL, 0, &s, &e));
         CHECK_OK(kv_init(s, &first, 1, &zero, NULL, &e));
         CHECK_OK(kv_push(s, keys, 4, ones, NULL, &e));
         check_key(s, first, 4);
@@ -170,9 +157,9 @@ TEST(mxnet_list_kv_pair)
 
 TEST(mxnet_aggregator)
 {
-    for (int i = 0; i < KINDS * 2; i++) {
-        const kind *k = &kinds[i / 2];
-        own_kv *s = start("local", k, KV_DEFAULT);
+    for (int i = 0; i < KINDS * 4; i++) {
+        const kind *k = &kinds[i / 4];
+        own_kv *s = start(i / 2 % 2 ? "device" : "local", k, KV_DEFAULT);
         push_and_pull(s, &k->one, 1, storages[i % 2], 1, 4);
         push_and_pull(s, k->many, MANY, storages[i % 2], 2, 8);
     }
@@ -181,26 +168,19 @@ TEST(mxnet_aggregator)
 /* stored += input, for keys of one kind only. */
 static int add(void *text, const kv_key *key, kv_array *input, kv_array *stored, kv_err *e)
 {
-    kv_array *dense = NULL;
-    const void *x = NULL;
-    void *y = NULL;
+    own_array *dense = NULL;
     if ((key->name != NULL) != *(bool *)text)
         return kv_err_set(e, KV_E_KEY, "a key of the other kind");
-    int rc = kv_array_to_dense(&dense, input, e);
-    if (rc == KV_OK && (rc = kv_array_read(dense, &x, e)) == KV_OK &&
-        (rc = kv_array_write(stored, &y, e)) == KV_OK)
-        for (int i = 0; i < SIZE; i++)
-            ((float *)y)[i] += ((const float *)x)[i];
-    kv_array_unref(dense);
-    return rc;
+    TRY(kv_array_to_dense(&dense, input, e));
+    return add_input(NULL, key, dense, stored, e);
 }
 
 TEST(mxnet_updater)
 {
-    for (int i = 0; i < KINDS * 2; i++) {
-        const kind *k = &kinds[i / 2];
+    for (int i = 0; i < KINDS * 4; i++) {
+        const kind *k = &kinds[i / 4];
         bool text = k->one.name != NULL;
-        own_kv *s = start("local", k, KV_DEFAULT);
+        own_kv *s = start(i / 2 % 2 ? "device" : "local", k, KV_DEFAULT);
         CHECK_OK(kv_set_updater(s, add, &text, NULL, &e));
         push_and_pull(s, &k->one, 1, storages[i % 2], 1, 4);
         for (int round = 1; round <= 4; round++)
@@ -213,8 +193,7 @@ TEST(mxnet_get_type)
     const char *const types[] = {"local_allreduce_cpu", "local_update_cpu", "local", "device",
                                  "local_allreduce_device"};
     for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
-        own_kv *s = NULL;
-        CHECK_OK(kv_create(types[i], NULL, 0, &s, &e));
+        own_kv *s = make(types[i]);
         CHECK_TEXT(kv_type(s), types[i]);
     }
 }
@@ -227,9 +206,8 @@ TEST(mxnet_invalid_pull)
         own_kv *s = start("local", k, KV_ROW_SPARSE);
         kv_array *two = stored_as(KV_ROW_SPARSE, 2, (kv_ctx){0}), *twos[] = {two, two, two};
         kv_array *dense = stored_as(KV_DEFAULT, 2, (kv_ctx){0}), *denses[] = {dense, dense, dense};
-        own_array *ids = NULL;
         int64_t ignored = -1;
-        CHECK_OK(kv_array_new(&ids, KV_INT64, 1, (int64_t[]){1}, (kv_ctx){0}, &e));
+        own_array *ids = MADE(kv_array, kv_array_new, KV_INT64, 1, (int64_t[]){1}, (kv_ctx){0});
         kv_array *lists[] = {ids, ids, ids};
         CHECK_OK(kv_pull(s, &k->one, 1, &two, &(kv_call){.ignored = &ignored}, &e));
         CHECK_INT(ignored, 1);
@@ -275,14 +253,13 @@ TEST(mxnet_other_kind)
 /* Three devices under the key 0, again and again. */
 TEST(mxnet_three_devices)
 {
-    own_kv *s = NULL;
+    own_kv *s = make("local");
     const kv_key key = {0}, keys[] = {key, key, key};
-    kv_array *values[3], *outs[3];
+    own_arrays *values[4] = {NULL}, *outs[4] = {NULL};
     for (int i = 0; i < 3; i++) {
         values[i] = stored_as(KV_DEFAULT, i + 1, (kv_ctx){KV_CPU, i});
         outs[i] = stored_as(KV_DEFAULT, 0, (kv_ctx){KV_CPU, i});
     }
-    CHECK_OK(kv_create("local", NULL, 0, &s, &e));
     CHECK_OK(kv_init(s, &key, 1, values, NULL, &e));
     for (int round = 0; round < 3; round++) {
         CHECK_OK(kv_push(s, keys, 3, values, NULL, &e));
@@ -290,8 +267,6 @@ TEST(mxnet_three_devices)
         for (int i = 0; i < 3; i++)
             check_array(outs[i], 1 + 2 + 3);
     }
-    release(values, 3);
-    release(outs, 3);
 }
 
 TEST(mxnet_set_optimizer)
@@ -305,10 +280,9 @@ TEST(mxnet_set_optimizer)
 
 static kv *start_sgd(double weight)
 {
-    kv *s = NULL;
+    kv *s = make("device");
     const kv_opt opts[] = {{"learning_rate", "1"}, {"momentum", "0.5"}};
     own_array *w = stored_as(KV_DEFAULT, weight, (kv_ctx){0});
-    CHECK_OK(kv_create("device", NULL, 0, &s, &e));
     CHECK_OK(kv_init(s, &(kv_key){0}, 1, &w, NULL, &e));
     CHECK_OK(kv_set_optimizer(s, "sgd", opts, 2, &e));
     return s;
@@ -318,7 +292,7 @@ static kv *start_sgd(double weight)
 static void train(kv *s, double want)
 {
     const kv_key keys[] = {{0}, {0}};
-    kv_array *grads[2], *weights[2];
+    own_arrays *grads[3] = {NULL}, *weights[3] = {NULL};
     for (int i = 0; i < 2; i++) {
         grads[i] = stored_as(KV_DEFAULT, 1, (kv_ctx){KV_CPU, i});
         weights[i] = stored_as(KV_DEFAULT, 7, (kv_ctx){KV_CPU, i});
@@ -326,8 +300,6 @@ static void train(kv *s, double want)
     CHECK_OK(kv_pushpull(s, keys, 2, grads, keys, 2, weights, NULL, &e));
     for (int i = 0; i < 2; i++)
         check_array(weights[i], want);
-    release(grads, 2);
-    release(weights, 2);
 }
 
 /* sgd with momentum from 0: -2; with half the rate -4; the same again with states from a file. */

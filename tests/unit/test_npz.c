@@ -39,23 +39,20 @@ static void same_numbers(const checkpoint *c, int64_t i, const npz_case *want)
         CHECK_INT(t->shape[k], want->shape[k]);
     CHECK_INT(t->bytes, bytes);
     for (int64_t step = 1; step < 200; step = step * 3 + 1) {
-        tensor_reader *r = NULL;
         const void *got;
         int64_t block = step * tensor_type_run_bytes(t->type);
-        CHECK_OK(tensor_reader_new(&r, c, 0, &e));
+        own_tensor_reader *r = MADE(tensor_reader, tensor_reader_new, c, 0);
         for (int64_t at = 0; at < bytes; at += block) {
             int64_t n = bytes - at < block ? bytes - at : block;
             CHECK_OK(tensor_read(r, &got, i, at, n, &e));
             CHECK(memcmp(got, data + at, (size_t)n) == 0);
         }
         CHECK_OK(tensor_reader_check(r, &e));
-        tensor_reader_free(r);
     }
     kv_dtype dtype;
     if (tensor_type_dtype(t->type, &dtype) && tensor_type_of(dtype) == t->type) {
-        own_array *a = NULL;
         const void *got;
-        CHECK_OK(checkpoint_load(&a, c, i, &e));
+        own_array *a = MADE(kv_array, checkpoint_load, c, i);
         CHECK_OK(kv_array_read(a, &got, &e));
         CHECK(memcmp(got, data, (size_t)bytes) == 0);
     }
@@ -63,10 +60,9 @@ static void same_numbers(const checkpoint *c, int64_t i, const npz_case *want)
 
 static void same_file(const char *name, const npz_case *cases, size_t n, int64_t first)
 {
-    own_checkpoint *c = NULL;
     char path[128];
     snprintf(path, sizeof path, FOLDER "%s", name);
-    CHECK_OK(checkpoint_open(&c, path, NULL, &e));
+    own_checkpoint *c = MADE(checkpoint, checkpoint_open, path, NULL);
     for (size_t i = 0; i < n; i++)
         same_numbers(c, first + (int64_t)i, &cases[i]);
     CHECK_INT(checkpoint_metadata_count(c), 0);
@@ -114,28 +110,24 @@ TEST(npz_single)
 TEST(npz_behind_bytes)
 {
     image m = file_image("shapes.npz");
-    checkpoint *c = NULL;
-    char *longer = malloc(m.n + 100);
+    OWN(test_free) char *longer = malloc(m.n + 100);
     memset(longer, 'x', 100);
     memcpy(longer + 100, m.data, m.n);
-    CHECK_OK(checkpoint_open_memory(&c, longer, m.n + 100, NAME, &e));
+    own_checkpoint *c = MADE(checkpoint, checkpoint_open_memory, longer, m.n + 100, NAME);
     for (size_t i = 0; i < NSHAPED; i++)
         same_numbers(c, (int64_t)i, &npz_shapes[i]);
-    checkpoint_close(c);
-    free(longer);
     mem_free(m.data);
 }
 
 /* The length of this header begins like a zip archive. */
 TEST(npz_no_zip)
 {
-    own_checkpoint *c = NULL;
     uint64_t n = 0x04034B50;
     OWN(test_free) char *text = malloc(8 + n);
     memset(text, ' ', 8 + n);
     memcpy(text, &n, 8);
     memcpy(text + 8, "{}", 2);
-    CHECK_OK(checkpoint_open_memory(&c, text, 8 + n, "x.safetensors", &e));
+    own_checkpoint *c = MADE(checkpoint, checkpoint_open_memory, text, 8 + n, "x.safetensors");
     CHECK_INT(checkpoint_count(c), 0);
 }
 
@@ -296,10 +288,9 @@ static void check_columns(const char *descr, size_t width, int ndim, const int64
         add(&m, "a.npy", file, nfile, form == 2);
         archive = made(&m);
     }
-    checkpoint *c = NULL;
-    tensor_reader *r = NULL;
+    own_checkpoint *c = NULL;
     CHECK_OK(checkpoint_open_memory(&c, archive.data, archive.n, form ? NAME : "a.npy", &e));
-    CHECK_OK(tensor_reader_new(&r, c, 0, &e));
+    tensor_reader *r = MADE(tensor_reader, tensor_reader_new, c, 0);
     CHECK_INT(checkpoint_at(c, 0)->form, TENSOR_STRIDED | (form == 2 ? TENSOR_DEFLATED : 0));
     uint64_t state = 99;
     for (int k = 0; k < 40; k++) {
@@ -317,7 +308,6 @@ static void check_columns(const char *descr, size_t width, int ndim, const int64
     }
     check_marks(r, n, 0, 1000, width);
     tensor_reader_free(r);
-    checkpoint_close(c);
     free(m.data);
 }
 
@@ -365,22 +355,18 @@ TEST(npz_checksum)
     static const int64_t steps[] = {LARGE, 1000, 65536, 100000, 131072};
     for (size_t k = 0; k < 2 * sizeof steps / sizeof *steps; k++) {
         maker m = {0};
-        checkpoint *c = NULL;
-        tensor_reader *r = NULL;
         kv_array *a = NULL;
         const void *got;
         int64_t step = steps[k / 2], at = 0;
         image large = large_image(&m, k % 2);
         large.data[500000] ^= 1;
-        CHECK_OK(checkpoint_open_memory(&c, large.data, large.n, NAME, &e));
-        CHECK_OK(tensor_reader_new(&r, c, 0, &e));
+        own_checkpoint *c = MADE(checkpoint, checkpoint_open_memory, large.data, large.n, NAME);
+        own_tensor_reader *r = MADE(tensor_reader, tensor_reader_new, c, 0);
         for (; at + step < LARGE; at += step)
             CHECK_OK(tensor_read(r, &got, 0, at, step, &e));
         CHECK_ERR(tensor_read(r, &got, 0, at, LARGE - at, &e), KV_E_FORMAT, DAMAGED);
         CHECK_ERR(checkpoint_load(&a, c, 0, &e), KV_E_FORMAT, DAMAGED);
         CHECK_ERR(checkpoint_load(&a, c, 0, &e), KV_E_FORMAT, DAMAGED);
-        tensor_reader_free(r);
-        checkpoint_close(c);
         free(m.data);
     }
 }
@@ -395,14 +381,12 @@ static void *share(void *arg)
 {
     sharer *s = arg;
     kv_err e = {0};
-    tensor_reader *r = NULL;
     const void *got;
-    CHECK_OK(tensor_reader_new(&r, s->c, 0, &e));
+    own_tensor_reader *r = MADE(tensor_reader, tensor_reader_new, s->c, 0);
     for (int64_t at = s->first * 65536; at < LARGE; at += 2 * 65536) {
         int64_t n = LARGE - at < 65536 ? LARGE - at : 65536;
         s->failed += tensor_read(r, &got, 0, at, n, &e) != KV_OK;
     }
-    tensor_reader_free(r);
     return NULL;
 }
 
@@ -410,17 +394,15 @@ TEST(npz_checksum_of_threads)
 {
     for (int k = 0; k < 40; k++) {
         maker m = {0};
-        checkpoint *c = NULL;
         pthread_t thread;
         image large = large_image(&m, false);
         large.data[77 + k * 20000] ^= (char)(k % 2);
-        CHECK_OK(checkpoint_open_memory(&c, large.data, large.n, NAME, &e));
+        own_checkpoint *c = MADE(checkpoint, checkpoint_open_memory, large.data, large.n, NAME);
         sharer s[] = {{c, 0, 0}, {c, 1, 0}};
         CHECK_INT(pthread_create(&thread, NULL, share, &s[1]), 0);
         share(&s[0]);
         pthread_join(thread, NULL);
         CHECK_INT(s[0].failed + s[1].failed, k % 2);
-        checkpoint_close(c);
         free(m.data);
     }
 }
@@ -564,9 +546,8 @@ TEST(npz_members)
     m.n = m.nlines = m.count = 0;
     add(&m, "a.npy", file, n, false);
     add(&m, "b.txt", file, n, false);
-    checkpoint *c = NULL;
     image mixed = made(&m);
-    CHECK_OK(checkpoint_open_memory(&c, mixed.data, mixed.n, NAME, &e));
+    checkpoint *c = MADE(checkpoint, checkpoint_open_memory, mixed.data, mixed.n, NAME);
     CHECK_INT(checkpoint_count(c), 1);
     checkpoint_close(c);
     m.n = m.nlines = m.count = 0;
@@ -671,7 +652,6 @@ static int note(void *arg, const char *key, const char *file, const char *findin
 
 TEST(npz_findings)
 {
-    checkpoint *c = NULL;
     char all[1000] = "", path[64];
     size_t n;
     size_t nodd;
@@ -691,14 +671,13 @@ TEST(npz_findings)
     CHECK_INT(write(fd, "!", 1), 1);
     snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
     const checkpoint_options o = {.found = note, .arg = all};
-    CHECK_OK(checkpoint_open(&c, path, &o, &e));
+    own_checkpoint *c = MADE(checkpoint, checkpoint_open, path, &o);
     CHECK_INT(checkpoint_count(c), 3);
     CHECK_TEXT(checkpoint_at(c, 0)->name, "good");
     CHECK_TEXT(checkpoint_at(c, 1)->name, "odd");
     CHECK_TEXT(checkpoint_at(c, 2)->name, "last");
     CHECK_TEXT(all, "-: 1 bytes behind the zip archive\n"
                     "secret.npy: member \"secret.npy\" is encrypted\n");
-    checkpoint_close(c);
     close(fd);
     free(m.data);
 }
@@ -735,128 +714,18 @@ TEST(npz_odd)
         add(&m, "good.npy", good, n, false);
         image file = made(&m);
         e = (kv_err){0};
-        kv_array *a = NULL;
-        checkpoint *c = NULL;
-        CHECK_OK(checkpoint_open_memory(&c, file.data, file.n, NAME, &e));
+        own_checkpoint *c = MADE(checkpoint, checkpoint_open_memory, file.data, file.n, NAME);
         CHECK_INT(checkpoint_count(c), 2);
         CHECK_TEXT(tensor_info_type(checkpoint_at(c, 0)), cases[i].type);
         CHECK_INT(checkpoint_at(c, 0)->bytes, 8);
-        CHECK_OK(checkpoint_load_name(&a, c, "good", &e));
+        kv_array *a = MADE(kv_array, checkpoint_load_name, c, "good");
         kv_array_unref(a);
         CHECK_INT(checkpoint_load_name(&a, c, "odd", &e), KV_E_DTYPE);
         snprintf(want, sizeof want, NAME ": \"odd\" is no array of numbers: its elements are %s",
                  cases[i].type);
         CHECK_TEXT(e.text, want);
         CHECK_TEXT(e.hint, cases[i].hint);
-        checkpoint_close(c);
         free(m.data);
-    }
-}
-
-/* ---- Damage ---------------------------------------------------------------------------------- */
-
-/* Opens and reads all; returns whether that went well. */
-static bool survives(const char *data, size_t n)
-{
-    kv_err e = {0};
-    own_checkpoint *c = NULL;
-    tensor_reader *r = NULL;
-    OWN(test_free) char *copy = malloc(n ? n : 1);
-    memcpy(copy, data, n);
-    int code = checkpoint_open_memory(&c, copy, n, NAME, &e);
-    CHECK_INT(e.code, code);
-    CHECK((code == KV_OK) == (c != NULL));
-    CHECK(code == KV_OK || code == KV_E_FORMAT || code == KV_E_UNSUPPORTED || code == KV_E_MEMORY);
-    if (c) {
-        kv_err other = {0};
-        CHECK_OK(tensor_reader_new(&r, c, 0, &other));
-    }
-    for (int64_t i = 0; c && i < checkpoint_count(c); i++) {
-        const tensor_info *t = checkpoint_at(c, i);
-        const void *got;
-        for (int64_t at = 0; at < t->bytes && !code && !t->odd; at += TENSOR_BLOCK) {
-            int64_t some = t->bytes - at < TENSOR_BLOCK ? t->bytes - at : TENSOR_BLOCK;
-            code = tensor_read(r, &got, i, at, some, &e);
-            volatile char sum = 0;
-            for (int64_t k = 0; k < some && !code; k++)
-                sum = (char)(sum + ((const char *)got)[k]);
-        }
-        CHECK(code == KV_OK || code == KV_E_FORMAT || code == KV_E_MEMORY);
-    }
-    tensor_reader_free(r);
-    return code == KV_OK;
-}
-
-TEST(npz_every_byte)
-{
-    static const char *const names[] = {"shapes.npz", "fortran-deflated.npz", "zip64.npz",
-                                        "behind.npz", "matrix.npy"};
-    for (size_t k = 0; k < sizeof names / sizeof *names; k++) {
-        image m = file_image(names[k]);
-        CHECK(survives(m.data, m.n));
-        for (size_t i = 0; i < m.n; i++) {
-            char was = m.data[i];
-            const char others[] = {0, (char)0xFF, (char)(was + 1), (char)(was ^ 0x80)};
-            for (size_t j = 0; j < sizeof others; j++) {
-                m.data[i] = others[j];
-                survives(m.data, m.n);
-            }
-            m.data[i] = was;
-        }
-        mem_free(m.data);
-    }
-}
-
-TEST(npz_mutations)
-{
-    uint64_t state = 2024;
-    int good = 0;
-    image m[] = {file_image("deflated.npz"), file_image("swapped.npz"), file_image("stream.npz")};
-    for (int k = 0; k < 6000; k++) {
-        image from = m[k % 3];
-        OWN(test_free) char *data = malloc(from.n);
-        memcpy(data, from.data, from.n);
-        size_t n = from.n - (io_random(&state) % 4 ? 0 : io_random(&state) % from.n);
-        for (uint64_t j = io_random(&state) % 4 + 1; j > 0 && n; j--) {
-            size_t at = io_random(&state) % n, width = io_random(&state) % 8 + 1;
-            uint64_t value = io_random(&state) >> io_random(&state) % 64;
-            memcpy(data + at, &value, width < n - at ? width : n - at);
-        }
-        good += survives(data, n);
-    }
-    CHECK(good < 3000);
-    for (int k = 0; k < 3; k++)
-        mem_free(m[k].data);
-}
-
-TEST(npz_no_memory)
-{
-    static const char *const names[] = {"fortran-deflated.npz", "swapped.npz", "zip64.npz"};
-    for (size_t k = 0; k < sizeof names / sizeof *names; k++) {
-        image m = file_image(names[k]);
-        for (int sign = 1; sign >= -1; sign -= 2) {
-            int code = KV_E_MEMORY;
-            for (int n = 1; code; n++) {
-                e = (kv_err){0};
-                own_checkpoint *c = NULL;
-                kv_array *a = NULL;
-                mem_fail_at(sign * n);
-                code = checkpoint_open_memory(&c, m.data, m.n, NAME, &e);
-                for (int64_t i = 0; !code && i < checkpoint_count(c); i++) {
-                    kv_dtype dtype;
-                    if (!tensor_type_dtype(checkpoint_at(c, i)->type, &dtype) ||
-                        tensor_type_of(dtype) != checkpoint_at(c, i)->type)
-                        continue;
-                    if (!(code = checkpoint_load(&a, c, i, &e)))
-                        kv_array_unref(a);
-                }
-                mem_fail_at(0);
-                CHECK_INT(e.code, code);
-                CHECK(code == KV_OK || code == KV_E_MEMORY);
-                CHECK(n < 1000);
-            }
-        }
-        mem_free(m.data);
     }
 }
 

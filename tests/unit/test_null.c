@@ -55,9 +55,7 @@ static kv *store_of_two(kv_array *const *a)
 
 static kv_rule *a_rule(void)
 {
-    kv_rule *rule = NULL;
-    CHECK_OK(kv_rule_new(&rule, "{ stored += input }", NULL, 0, 0, &e));
-    return rule;
+    return MADE(kv_rule, kv_rule_new, "{ stored += input }", NULL, 0, 0);
 }
 
 TEST(null_store)

@@ -44,11 +44,9 @@ static void push(kv *s, kv_key key, kv_dtype dtype, double x)
 static double pulled(kv *s, kv_key key)
 {
     own_array *a = pair_of(KV_FLOAT64, 0);
-    const void *data;
     CHECK_OK(kv_pull(s, &key, 1, &a, NULL, &e));
-    CHECK_OK(kv_array_read(a, &data, &e));
-    double x = ((const double *)data)[0];
-    return x;
+    const double *data = array_elements(a);
+    return data[0];
 }
 
 static kv *make_heard(void)
@@ -62,12 +60,10 @@ static kv *make_heard(void)
 /* A store with the keys 0, 1, 2 and a rule. */
 static kv *with(const char *text, const kv_opt *params, int n)
 {
-    own_rule *rule = NULL;
     kv *s = make_heard();
     for (int i = 0; i < 3; i++)
         init_pair(s, id(i), KV_FLOAT32, 1);
-    CHECK_OK(kv_rule_new(&rule, text, NULL, 0, 0, &e));
-    CHECK_OK(kv_set_rule(s, rule, params, n, &e));
+    set_rule_with(s, text, params, n);
     return s;
 }
 
@@ -133,10 +129,8 @@ TEST(optimizer_without_names_everything_decays)
     CHECK_TEXT(lines[0], "1  1 0.01 0.5 0.01");
     kv_free(s);
     s = make_heard();
-    own_rule *rule = NULL;
     init_pair(s, (kv_key){.name = "fc_bias"}, KV_FLOAT32, 1);
-    CHECK_OK(kv_rule_new(&rule, shows, NULL, 0, 0, &e));
-    CHECK_OK(kv_set_rule(s, rule, params, 2, &e));
+    set_rule_with(s, shows, params, 2);
     push(s, (kv_key){.name = "fc_bias"}, KV_FLOAT32, 1);
     CHECK_TEXT(lines[0], "fc_bias fc_bias 1 0.01 1.5 0.01");
 }
@@ -205,8 +199,7 @@ static double small_steps(kv_dtype dtype, const char *multi_precision)
     CHECK_OK(kv_set_optimizer(s, "sgd", params, 2, &e));
     for (int i = 0; i < 500; i++)
         push(s, id(0), dtype, 1);
-    double x = pulled(s, id(0));
-    return x;
+    return pulled(s, id(0));
 }
 
 TEST(optimizer_master_of_half_precision)
@@ -406,18 +399,17 @@ TEST(optimizer_rollback_restores_states)
 TEST(optimizer_keys_that_share_an_update_and_keys_that_do_not)
 {
     own_kv *s = NULL;
-    kv_array *a[3], *w = NULL;
-    const void *got = NULL;
+    kv_array *w = NULL;
+    own_arrays *a[4] = {NULL};
     static const int64_t shapes[] = {2, 2, 3};
     kv_key keys[] = {{.id = 0}, {.id = 1}, {.id = 2}};
     kv_opt params[] = {{"learning_rate", "1"}, {"lr_mult", "1=2"}, {"momentum", "0.5"}};
     CHECK_OK(kv_create("local", NULL, 0, &s, &e));
     for (int i = 0; i < 3; i++) {
-        void *data = NULL;
         CHECK_OK(kv_array_new(&a[i], KV_FLOAT32, 1, &shapes[i], (kv_ctx){0}, &e));
-        CHECK_OK(kv_array_write(a[i], &data, &e));
+        float *data = array_data(a[i]);
         for (int64_t j = 0; j < shapes[i]; j++)
-            ((float *)data)[j] = 1;
+            data[j] = 1;
     }
     CHECK_OK(kv_init(s, keys, 3, a, NULL, &e));
     CHECK_OK(kv_set_optimizer(s, "sgd", params, 3, &e));
@@ -427,15 +419,13 @@ TEST(optimizer_keys_that_share_an_update_and_keys_that_do_not)
         for (int i = 0; i < 3; i++) {
             CHECK_OK(kv_array_new(&w, KV_FLOAT32, 1, &shapes[i], (kv_ctx){0}, &e));
             CHECK_OK(kv_pull(s, &keys[i], 1, &w, NULL, &e));
-            CHECK_OK(kv_array_read(w, &got, &e));
-            CHECK(((const float *)got)[shapes[i] - 1] == (round ? second : first)[i]);
+            const float *got = array_elements(w);
+            CHECK(got[shapes[i] - 1] == (round ? second : first)[i]);
             kv_array_unref(w);
         }
         CHECK_OK(kv_update_optimizer(s, &(kv_opt){"learning_rate", "0.1"}, 1, &e));
         CHECK_OK(kv_push(s, keys, 3, a, NULL, &e));
     }
-    for (int i = 0; i < 3; i++)
-        kv_array_unref(a[i]);
 }
 
 /* Expected from the formulas of MXNet 1.9.1, by hand. */
@@ -462,7 +452,6 @@ TEST(optimizer_signs_of_zero)
         const kv_key key = id(0);
         const kv_opt param = {runs[i].param, runs[i].value};
         own_array *a = io_array(KV_FLOAT32, 1, (int64_t[]){2}, runs[i].weight);
-        const void *got;
         CHECK_OK(kv_init(s, &key, 1, &a, NULL, &e));
         CHECK_OK(kv_set_optimizer(s, runs[i].name, &param, param.name != NULL, &e));
         for (int p = 0; p < runs[i].pushes; p++) {
@@ -470,10 +459,10 @@ TEST(optimizer_signs_of_zero)
             push_one(s, key, grad);
         }
         CHECK_OK(kv_pull(s, &key, 1, &a, NULL, &e));
-        CHECK_OK(kv_array_read(a, &got, &e));
+        const float *got = array_elements(a);
         for (int k = 0; k < 2; k++) {
-            CHECK(((const float *)got)[k] == 0);
-            CHECK_INT(signbit(((const float *)got)[k]) != 0, signbit(runs[i].want[k]) != 0);
+            CHECK(got[k] == 0);
+            CHECK_INT(signbit(got[k]) != 0, signbit(runs[i].want[k]) != 0);
         }
     }
 }

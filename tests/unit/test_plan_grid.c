@@ -66,9 +66,8 @@ static const void *input_at(void *arg, int64_t from, int64_t n, void *room)
 static int make(const char *rule, const key *k, arena *memory, int fail_at, rule_update *u)
 {
     source text = {.text = rule, .len = (uint32_t)strlen(rule), .line = 1, .col = 1};
-    rule_ast *r;
     host values[16], held[PLAN_MAX_STATES] = {{0}};
-    CHECK_OK(parse_rule(&r, &text, memory, &e));
+    rule_ast *r = MADE(rule_ast, parse_rule, &text, memory);
     CHECK_OK(rule_check(r, &text, memory, &e));
     CHECK_OK(rule_bind(r, NULL, NULL, NULL, 0, values, memory, &e));
     rule_given given = {.key = {7, NULL},

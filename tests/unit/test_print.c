@@ -104,8 +104,7 @@ TEST(print_no_memory)
 {
     own_array *a = io_array(KV_FLOAT32, 2, (int64_t[]){2, 3}, (double[]){1, 2, 3, 4, 5, 6});
     print_style style = print_style_default();
-    int rc = KV_E_MEMORY;
-    for (int n = 1; rc; n++) {
+    for (int n = 1, rc = KV_E_MEMORY; rc; n++) {
         own_buf b = {0};
         rc = WITHOUT_MEMORY(n, print_array(&b, a, &style, &e));
         CHECK(n < 20);

@@ -11,19 +11,15 @@ static const int64_t large[] = {200000}, small[] = {2, 3};
 
 static kv_array *zeros(const int64_t *shape, int ndim)
 {
-    kv_array *a = NULL;
-    CHECK_OK(kv_array_new(&a, KV_FLOAT32, ndim, shape, cpu0, &e));
-    return a;
+    return MADE(kv_array, kv_array_new, KV_FLOAT32, ndim, shape, cpu0);
 }
 
 static cJSON *read_profile(const char *path)
 {
-    char *text;
     size_t n;
-    CHECK_OK(file_read(path, &text, &n, &e));
+    own_text *text = file_text(path, &n);
     cJSON *all = cJSON_ParseWithLengthOpts(text, n + 1, NULL, 1);
     CHECK(cJSON_IsArray(all));
-    mem_free(text);
     unlink(path);
     return all;
 }
@@ -248,7 +244,8 @@ TEST(profile_full_disk)
 TEST(profile_pushpull_is_one_operation_or_two)
 {
     own_kv *s = NULL;
-    kv_array *value = zeros(large, 1), *outs[2] = {zeros(large, 1), zeros(large, 1)};
+    own_array *value = zeros(large, 1);
+    own_arrays *outs[3] = {zeros(large, 1), zeros(large, 1)};
     kv_key keys[2] = {{.id = 1}, {.id = 1}};
     const char *path = "profile-pushpull.json";
     CHECK_OK(kv_create("local", NULL, 0, &s, &e));
@@ -263,7 +260,4 @@ TEST(profile_pushpull_is_one_operation_or_two)
     CHECK_INT(count(all, "X", "run", "push 1"), 1);
     CHECK_INT(count(all, "X", "run", "pull 1"), 1);
     cJSON_Delete(all);
-    kv_array_unref(value);
-    kv_array_unref(outs[0]);
-    kv_array_unref(outs[1]);
 }

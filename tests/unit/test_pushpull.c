@@ -1,17 +1,10 @@
-/* pushpull and broadcast: the numbers of MXNet's test_kvstore_custom, the two lists grouped apart,
- * and that a call which fails has changed nothing. */
+/* pushpull and broadcast: the two lists grouped apart, and that a call which fails has changed
+ * nothing. The numbers of MXNet's test_kvstore_custom are in tests/cli/types-custom.kv. */
 
 #include "kvstore.h"
 #include "store_help.h"
 
 enum { SIZE = 16 };
-
-/* Four arrays on cpu(0) to cpu(3). */
-static void four(kv_array *out[4], double x)
-{
-    for (int i = 0; i < 4; i++)
-        out[i] = filled_as(KV_FLOAT32, x, (kv_ctx){KV_CPU, i});
-}
 
 static void unref_all(kv_array **a, int n)
 {
@@ -22,13 +15,11 @@ static void unref_all(kv_array **a, int n)
 /* The number that every element is. */
 static double number_of(kv_array *a)
 {
-    own_array *f = NULL;
-    const void *data = NULL;
-    CHECK_OK(kv_array_dup(&f, a, KV_FLOAT64, (kv_ctx){0}, &e));
-    CHECK_OK(kv_array_read(f, &data, &e));
-    double x = ((const double *)data)[0];
+    own_array *f = MADE(kv_array, kv_array_dup, a, KV_FLOAT64, (kv_ctx){0});
+    const double *data = array_elements(f);
+    double x = data[0];
     for (int i = 0; i < SIZE; i++)
-        CHECK(((const double *)data)[i] == x);
+        CHECK(data[i] == x);
     return x;
 }
 
@@ -42,115 +33,10 @@ static double stored(kv *s, kv_key key)
 {
     own_array *a = filled(0);
     CHECK_OK(kv_pull(s, &key, 1, &a, NULL, &e));
-    double x = number_of(a);
-    return x;
+    return number_of(a);
 }
 
-/* ---- test_kvstore_custom ---- */
-
-static void broadcast_single(const char *type, kv_key key, kv_key twice)
-{
-    own_kv *s = make(type);
-    kv_array *one = filled(1), *outs[3] = {filled(0), filled(0), filled(0)};
-    CHECK_OK(kv_broadcast(s, &key, 1, &one, &key, 1, outs, NULL, &e));
-    check_all(outs, 1, 1);
-    unref_all(outs, 1);
-    outs[0] = filled(0);
-    kv_key keys[3] = {twice, twice, twice};
-    CHECK_OK(kv_broadcast(s, &twice, 1, &one, keys, 3, outs, NULL, &e));
-    check_all(outs, 3, 1);
-    unref_all(outs, 3);
-    kv_array_unref(one);
-}
-
-TEST(pushpull_broadcast_single_kv_pair)
-{
-    broadcast_single("device", id(3), id(6));
-    broadcast_single("device", name("a"), name("aa"));
-    broadcast_single("teststore", id(3), id(6));
-    broadcast_single("teststore", name("a"), name("aa"));
-    broadcast_single("local", id(3), id(6));
-}
-
-static void broadcast_list(const kv_key keys[3], const kv_key twice[3])
-{
-    own_kv *s = make("device");
-    kv_array *one = filled(1), *ones[3] = {one, one, one}, *outs[6];
-    for (int i = 0; i < 6; i++)
-        outs[i] = filled(0);
-    CHECK_OK(kv_broadcast(s, keys, 3, ones, keys, 3, outs, NULL, &e));
-    check_all(outs, 3, 1);
-    kv_key pairs[6];
-    for (int i = 0; i < 6; i++)
-        pairs[i] = twice[i / 2];
-    CHECK_OK(kv_broadcast(s, twice, 3, ones, pairs, 6, outs, NULL, &e));
-    check_all(outs, 6, 1);
-    CHECK_INT(kv_num_keys(s), 6);
-    unref_all(outs, 6);
-    kv_array_unref(one);
-}
-
-TEST(pushpull_broadcast_list_kv_pair)
-{
-    broadcast_list((kv_key[]){id(5), id(7), id(11)}, (kv_key[]){id(10), id(14), id(22)});
-    broadcast_list((kv_key[]){name("b"), name("c"), name("d")},
-                   (kv_key[]){name("bb"), name("cc"), name("dd")});
-}
-
-static void pushpull_single(const char *type, kv_key key)
-{
-    own_kv *s = make(type);
-    kv_key keys[4] = {key, key, key, key};
-    kv_array *zero = filled(0), *values[4], *outs[4];
-    four(values, 1);
-    four(outs, 0);
-    CHECK_OK(kv_broadcast(s, &key, 1, &zero, &key, 1, outs, NULL, &e));
-    CHECK_OK(kv_pushpull(s, keys, 4, values, keys, 4, outs, NULL, &e));
-    check_all(outs, 4, 4);
-    check_all(values, 4, 1);
-    CHECK_OK(kv_pushpull(s, keys, 4, values, NULL, 0, NULL, NULL, &e));
-    check_all(values, 4, 4);
-    unref_all(values, 4);
-    unref_all(outs, 4);
-    kv_array_unref(zero);
-}
-
-TEST(pushpull_single_kv_pair)
-{
-    pushpull_single("device", id(3));
-    pushpull_single("device", name("a"));
-    pushpull_single("teststore", id(3));
-    pushpull_single("teststore", name("a"));
-    pushpull_single("local", id(3));
-}
-
-static void pushpull_list(const kv_key keys[3])
-{
-    own_kv *s = make("device");
-    kv_array *zero = filled(0), *zeros[3] = {zero, zero, zero}, *values[12], *outs[12];
-    kv_key all[12];
-    for (int i = 0; i < 12; i++)
-        all[i] = keys[i / 4];
-    for (int i = 0; i < 3; i++) {
-        four(values + 4 * i, 2);
-        four(outs + 4 * i, 0);
-    }
-    CHECK_OK(kv_broadcast(s, keys, 3, zeros, keys, 3, outs, NULL, &e));
-    CHECK_OK(kv_pushpull(s, all, 12, values, all, 12, outs, NULL, &e));
-    check_all(outs, 12, 8);
-    check_all(values, 12, 2);
-    CHECK_OK(kv_pushpull(s, all, 12, values, NULL, 0, NULL, NULL, &e));
-    check_all(values, 12, 8);
-    unref_all(values, 12);
-    unref_all(outs, 12);
-    kv_array_unref(zero);
-}
-
-TEST(pushpull_list_kv_pair)
-{
-    pushpull_list((kv_key[]){id(5), id(7), id(11)});
-    pushpull_list((kv_key[]){name("b"), name("c"), name("d")});
-}
+/* ---- The lists ---- */
 
 /* The lists of values are given again as the lists of results, but shorter: the values beyond the
  * results stay as they are. So many small arrays are pushed in batches. */
@@ -177,7 +63,8 @@ TEST(pushpull_custom_store)
 {
     own_kv *s = make("teststore");
     kv_key key = id(3), keys[2] = {id(3), id(3)};
-    kv_array *one = filled(1), *out = filled(0), *pair[2] = {one, one}, *outs[2];
+    kv_array *one = filled(1), *out = filled(0), *pair[2] = {one, one};
+    own_arrays *outs[3] = {NULL};
     bool yes = true;
     CHECK_OK(kv_broadcast(s, &key, 1, &one, &key, 1, &out, NULL, &e));
     CHECK_INT(number_of(out), 1);
@@ -195,7 +82,6 @@ TEST(pushpull_custom_store)
     CHECK_TEXT(kv_type(s), "teststore");
     CHECK_INT(kv_rank(s), 0);
     CHECK_INT(kv_num_workers(s), 1);
-    unref_all(outs, 2);
     kv_array_unref(one);
     kv_array_unref(out);
 }
@@ -205,10 +91,9 @@ TEST(pushpull_teststore_refuses)
     own_kv *s = make("teststore");
     kv_key keys[2] = {id(3), id(5)};
     kv_array *a = filled(1), *two[2] = {a, a}, *small = NULL, *sparse = NULL;
-    own_rule *rule = NULL;
     CHECK_OK(kv_array_new(&small, KV_FLOAT32, 1, (int64_t[]){3}, (kv_ctx){0}, &e));
     CHECK_OK(kv_array_to_sparse(&sparse, a, &e));
-    CHECK_OK(kv_rule_new(&rule, "{ stored += input }", NULL, 0, 0, &e));
+    own_rule *rule = MADE(kv_rule, kv_rule_new, "{ stored += input }", NULL, 0, 0);
 #define NONE(call, what)                                                                           \
     CHECK_ERR(call, KV_E_UNSUPPORTED, "stores of type \"teststore\" have no " what)
     CHECK_INT(kv_init(s, keys, 1, &a, NULL, &e), KV_E_UNSUPPORTED);
@@ -239,29 +124,18 @@ TEST(pushpull_teststore_refuses)
 
 /* ---- What comes out ---- */
 
-static int add_double(void *arg, const kv_key *key, kv_array *input, kv_array *held, kv_err *e)
-{
-    const void *from;
-    void *to;
-    int rc = kv_array_read(input, &from, e);
-    (void)arg, (void)key;
-    if (rc || (rc = kv_array_write(held, &to, e)))
-        return rc;
-    for (int i = 0; i < SIZE; i++)
-        ((float *)to)[i] += 2 * ((const float *)from)[i];
-    return KV_OK;
-}
+static float factor = 2;
 
 TEST(pushpull_gives_what_the_updater_made)
 {
     own_kv *s = make("local");
     kv_key keys[4] = {id(7), id(5), id(7), id(5)}, okeys[3] = {id(5), id(7), id(7)};
-    kv_array *init[2] = {filled(5), filled(7)}, *values[4], *outs[3];
+    own_arrays *init[3] = {filled(5), filled(7)}, *values[5] = {NULL}, *outs[4] = {NULL};
     for (int i = 0; i < 4; i++)
         values[i] = filled(i + 1);
     outs[0] = filled(0), outs[1] = filled_as(KV_INT32, 0, (kv_ctx){0}), outs[2] = filled(0);
     CHECK_OK(kv_init(s, (kv_key[]){id(5), id(7)}, 2, init, NULL, &e));
-    CHECK_OK(kv_set_updater(s, add_double, NULL, NULL, &e));
+    CHECK_OK(kv_set_updater(s, add_input, &factor, NULL, &e));
     CHECK_OK(kv_pushpull(s, keys, 4, values, okeys, 3, outs, &(kv_call){.priority = -3}, &e));
     CHECK_INT(number_of(outs[0]), 5 + 2 * (2 + 4));
     CHECK_INT(number_of(outs[1]), 7 + 2 * (1 + 3));
@@ -271,17 +145,15 @@ TEST(pushpull_gives_what_the_updater_made)
     CHECK_OK(kv_pushpull(s, keys, 4, values, NULL, 0, NULL, NULL, &e));
     CHECK_INT(number_of(values[1]), 17 + 2 * (2 + 4));
     CHECK_INT(number_of(values[2]), 15 + 2 * (1 + 3));
-    unref_all(init, 2);
-    unref_all(values, 4);
-    unref_all(outs, 3);
 }
 
 TEST(pushpull_makes_keys_and_pulls_others)
 {
     own_kv *s = make("local");
     kv_key old = id(1), made[3] = {id(9), id(4), id(9)}, okeys[3] = {id(4), id(1), id(9)};
-    kv_array *first = filled(11), *values[3] = {filled(1), filled(2), filled(3)};
-    kv_array *outs[3] = {filled(0), filled(0), filled(0)};
+    own_array *first = filled(11);
+    own_arrays *values[4] = {filled(1), filled(2), filled(3)};
+    own_arrays *outs[4] = {filled(0), filled(0), filled(0)};
     CHECK_OK(kv_init(s, &old, 1, &first, NULL, &e));
     CHECK_OK(kv_pushpull(s, made, 3, values, okeys, 3, outs, NULL, &e));
     CHECK_INT(number_of(outs[0]), 2);
@@ -294,16 +166,13 @@ TEST(pushpull_makes_keys_and_pulls_others)
     more = id(13);
     CHECK_OK(kv_broadcast(s, &more, 1, values, NULL, 0, NULL, NULL, &e));
     CHECK_INT(stored(s, id(13)), 1);
-    unref_all(values, 3);
-    unref_all(outs, 3);
-    kv_array_unref(first);
 }
 
 static int refuse_five(void *arg, const kv_key *key, kv_array *input, kv_array *held, kv_err *e)
 {
     if (key->id == 5)
         return kv_err_set(e, KV_E_VALUE, "not five");
-    return add_double(arg, key, input, held, e);
+    return add_input(arg, key, input, held, e);
 }
 
 /* A key that a callback refuses keeps its value; outs receive that, and the error comes back. */
@@ -311,9 +180,10 @@ TEST(pushpull_with_a_key_that_is_refused)
 {
     own_kv *s = make("local");
     kv_key keys[2] = {id(3), id(5)};
-    kv_array *a = filled(1), *both[2] = {a, a}, *outs[2] = {filled(9), filled(9)};
+    kv_array *a = filled(1), *both[2] = {a, a};
+    own_arrays *outs[3] = {filled(9), filled(9)};
     CHECK_OK(kv_init(s, keys, 2, both, NULL, &e));
-    CHECK_OK(kv_set_updater(s, refuse_five, NULL, NULL, &e));
+    CHECK_OK(kv_set_updater(s, refuse_five, &factor, NULL, &e));
     int rc = kv_pushpull(s, keys, 2, both, keys, 2, outs, NULL, &e);
     if (rc == KV_OK)
         rc = kv_wait(s, &e);
@@ -321,7 +191,6 @@ TEST(pushpull_with_a_key_that_is_refused)
     CHECK_INT(number_of(outs[0]), 3);
     CHECK_INT(number_of(outs[1]), 1);
     kv_array_unref(a);
-    unref_all(outs, 2);
 }
 
 /* ---- Nothing changes when a call fails ---- */
@@ -356,7 +225,7 @@ TEST(pushpull_errors_change_nothing)
     CHECK_CODE(kv_broadcast(s, &three, 1, &eight, &three, 1, &out, NULL, &e), KV_E_KEY);
     CHECK_ERR(kv_broadcast(s, &five, 1, &eight, &five, 1, &small, NULL, &e), KV_E_SHAPE,
               "key 5 holds (4, 4), this array has shape (3,)");
-    CHECK_OK(kv_set_updater(s, add_double, NULL, NULL, &e));
+    CHECK_OK(kv_set_updater(s, add_input, &factor, NULL, &e));
     before++;
     CHECK_CODE(kv_pushpull(s, both, 2, two, both, 2, two, NULL, &e), KV_E_KEY);
     CHECK_CODE(kv_pushpull(NULL, both, 2, two, both, 2, two, NULL, &e), KV_E_USAGE);
@@ -386,14 +255,9 @@ static void without_memory(bool known, bool broadcasts)
         value[i] = twos;
     for (int i = 0; i < 4 * KEYS; i++)
         okeys[i] = keys[i / 4], outs[i] = out;
-    for (int n = 1;; n++) {
-        int rc = WITHOUT_MEMORY(
-            n, broadcasts ? kv_broadcast(s, keys, KEYS, value, okeys, 4 * KEYS, outs, NULL, &e)
-                          : kv_pushpull(s, keys, KEYS, value, okeys, 4 * KEYS, outs, NULL, &e));
-        if (rc == KV_OK)
-            break;
-        CHECK_INT(rc, KV_E_MEMORY);
-        e = (kv_err){0};
+    EACH_FAILURE((broadcasts ? kv_broadcast : kv_pushpull)(s, keys, KEYS, value, okeys, 4 * KEYS,
+                                                           outs, NULL, &e))
+    {
         CHECK_INT(kv_num_keys(s), known ? KEYS : 0);
         if (known)
             CHECK_INT(stored(s, keys[0]), 1);
@@ -420,15 +284,11 @@ enum { KEYS = 3, VALUES = 2, PAIRS = KEYS * VALUES };
 /* Element i of value number v, exact in every dtype and in sums. */
 static kv_array *ramp(kv_dtype dtype, int64_t n, int v)
 {
-    kv_array *f = NULL, *a = NULL;
-    void *data = NULL;
-    CHECK_OK(kv_array_new(&f, KV_FLOAT32, 1, &n, (kv_ctx){0}, &e));
-    CHECK_OK(kv_array_write(f, &data, &e));
+    own_array *f = MADE(kv_array, kv_array_new, KV_FLOAT32, 1, &n, (kv_ctx){0});
+    float *data = array_data(f);
     for (int64_t i = 0; i < n; i++)
-        ((float *)data)[i] = (float)((i * 3 + v * 5) % 17 - (v + 3));
-    CHECK_OK(kv_array_dup(&a, f, dtype, (kv_ctx){0}, &e));
-    kv_array_unref(f);
-    return a;
+        data[i] = (float)((i * 3 + v * 5) % 17 - (v + 3));
+    return MADE(kv_array, kv_array_dup, f, dtype, (kv_ctx){0});
 }
 
 /* The cases of a pushpull: its rule, values and outs. */
@@ -534,12 +394,13 @@ TEST(pushpull_outs_of_other_keys)
         keys[i] = id(i / VALUES);
     for (int o = 0; o < 3; o++) {
         own_kv *s = make("local");
-        kv_array *values[PAIRS], *outs[PAIRS];
+        kv_array *outs[PAIRS];
+        own_arrays *values[PAIRS + 1] = {NULL};
         for (int i = 0; i < PAIRS; i++)
             values[i] = ramp(KV_FLOAT32, N, i);
         for (int i = 0; i < PAIRS; i++)
             outs[i] = values[order[o][i]];
-        kv_array *sum[KEYS];
+        own_arrays *sum[KEYS + 1] = {NULL};
         own_kv *other = make("local");
         CHECK_OK(kv_push(other, keys, PAIRS, values, NULL, &e));
         for (int k = 0; k < KEYS; k++) {
@@ -549,8 +410,6 @@ TEST(pushpull_outs_of_other_keys)
         CHECK_OK(kv_pushpull(s, keys, PAIRS, values, keys, PAIRS, outs, NULL, &e));
         for (int i = 0; i < PAIRS; i++)
             check_same_bytes(outs[i], sum[i / VALUES]);
-        unref_all(values, PAIRS);
-        unref_all(sum, KEYS);
     }
 }
 
@@ -562,7 +421,7 @@ TEST(pushpull_lists_that_differ)
     for (int l = 0; l < 4; l++) {
         own_kv *s = make("local");
         kv_key keys[4] = {id(0), id(1), id(2), id(2)}, okeys[4];
-        kv_array *values[4], *outs[4], *want[3];
+        own_arrays *values[5] = {NULL}, *outs[5] = {NULL}, *want[4] = {NULL};
         for (int i = 0; i < 4; i++) {
             values[i] = ramp(KV_FLOAT32, N, i);
             outs[i] = ramp(KV_FLOAT32, N, 0);
@@ -576,9 +435,6 @@ TEST(pushpull_lists_that_differ)
         check_same_bytes(want[1], values[1]);
         for (int i = 0; i < 4; i++)
             check_same_bytes(outs[i], want[lists[l][i]]);
-        unref_all(values, 4);
-        unref_all(outs, 4);
-        unref_all(want, 3);
     }
 }
 

@@ -7,9 +7,8 @@
 
 static double reduce_all(kv_array *a, reduce_op op, kv_dtype want)
 {
-    kv_array *r = NULL;
     double x = 0;
-    CHECK_OK(reduce_array(&r, a, op, NULL, 0, NULL, &e));
+    kv_array *r = MADE(kv_array, reduce_array, a, op, NULL, 0, NULL);
     CHECK_INT(kv_array_ndim(r), 0);
     CHECK_INT(kv_array_dtype(r), want);
     array_read_all(r, &x);
@@ -68,21 +67,17 @@ TEST(reduce_order)
 TEST(reduce_long)
 {
     const int64_t n = 10000000;
-    kv_array *a = NULL, *columns = NULL, *r = NULL;
-    void *data = NULL;
-    CHECK_OK(kv_array_new_raw(&a, KV_FLOAT32, 1, &n, cpu0, &e));
-    CHECK_OK(kv_array_write(a, &data, &e));
+    own_array *a = MADE(kv_array, kv_array_new_raw, KV_FLOAT32, 1, &n, cpu0);
+    float *data = array_data(a);
     for (int64_t i = 0; i < n; i++)
-        ((float *)data)[i] = 0.1f;
+        data[i] = 0.1f;
     CHECK(reduce_all(a, REDUCE_MEAN, KV_FLOAT32) == 0.1f);
     CHECK(reduce_all(a, REDUCE_SUM, KV_FLOAT32) == (float)(10000000 * (double)0.1f));
-    CHECK_OK(kv_array_view(&columns, a, 2, (int64_t[]){n / 4, 4}, &e));
+    own_array *columns = MADE(kv_array, kv_array_view, a, 2, (int64_t[]){n / 4, 4});
     double means[4];
-    CHECK_OK(reduce_array(&r, columns, REDUCE_MEAN, (int64_t[]){0}, 1, NULL, &e));
+    kv_array *r = MADE(kv_array, reduce_array, columns, REDUCE_MEAN, (int64_t[]){0}, 1, NULL);
     array_read_all(r, means);
     CHECK(means[0] == 0.1f && means[3] == 0.1f);
-    kv_array_unref(columns);
-    kv_array_unref(a);
 }
 
 /* A sum along an axis is, bit by bit, the sum of each line taken out and added by itself. */
@@ -205,8 +200,7 @@ static void check_products(kv_dtype dtype, int64_t n, int64_t depth)
     own_array *a = array_vector(dtype, (int)(n * depth), x),
               *b = array_vector(dtype, (int)depth, y);
     kv_array *sums = array_vector(dtype, (int)n, (double[8]){-1, -1, -1});
-    void *to;
-    CHECK_OK(kv_array_write(sums, &to, &e));
+    void *to = array_data(sums);
     CHECK_OK(reduce_products(to, array_elements(a), array_elements(b), dtype, n, depth, &e));
     double got[8];
     array_read_all(sums, got);
@@ -241,12 +235,9 @@ TEST(reduce_products_are_wide)
 TEST(reduce_products_without_memory)
 {
     for (int64_t depth = 0; depth <= 3; depth += 3) {
-        e = (kv_err){0};
         double x[] = {1, 2, 3}, sum = -1;
-        mem_fail_at(1);
-        int rc = reduce_products(&sum, x, x, KV_FLOAT64, 1, depth, &e);
-        mem_fail_at(0);
-        CHECK_INT(rc, KV_E_MEMORY);
+        CHECK_INT(WITHOUT_MEMORY(1, reduce_products(&sum, x, x, KV_FLOAT64, 1, depth, &e)),
+                  KV_E_MEMORY);
         CHECK(sum == -1);
     }
 }

@@ -97,9 +97,8 @@ static void spans_of(char *out, size_t size, regex *r, const char *text)
 TEST(regexp_finds_what_python_finds)
 {
     for (size_t i = 0; i < sizeof found_by_python / sizeof *found_by_python; i++) {
-        regex *r;
         char got[256];
-        CHECK_OK(regex_new(&r, found_by_python[i].pattern, &e));
+        regex *r = MADE(regex, regex_new, found_by_python[i].pattern);
         spans_of(got, sizeof got, r, found_by_python[i].text);
         if (strcmp(got, found_by_python[i].spans) != 0)
             printf("# %s in %s\n", found_by_python[i].pattern, found_by_python[i].text);
@@ -152,9 +151,8 @@ TEST(regexp_limits)
     for (int i = 0; i < 400; i++)
         deep[i] = '(';
     refused(deep, KV_E_VALUE, "is nested too deep, at character 251");
-    regex *r = NULL;
     memset(large, 'a', 12000);
-    CHECK_OK(regex_new(&r, large, &e));
+    regex *r = MADE(regex, regex_new, large);
     regex_free(r);
     refused("((a{9999}){9999}){9}", KV_E_VALUE, "is too long");
 }
@@ -162,10 +160,9 @@ TEST(regexp_limits)
 /* Backtracking ends: at a limit of steps for one place of a text, and at the wish of a user. */
 static void too_slow(const char *pattern, const char *text, int code, const char *why)
 {
-    regex *r;
     bool found;
     int64_t span[4];
-    CHECK_OK(regex_new(&r, pattern, &e));
+    regex *r = MADE(regex, regex_new, pattern);
     CHECK_ERR(regex_search(r, text, (int64_t)strlen(text), 0, false, false, span, &found, &e), code,
               why);
     regex_free(r);
@@ -191,11 +188,10 @@ TEST(regexp_ends)
 TEST(regexp_long_texts)
 {
     static char text[3001];
-    regex *r;
     bool found;
     int64_t span[2];
     memset(text, 'a', 3000);
-    CHECK_OK(regex_new(&r, "(?<=a)b|^c", &e));
+    regex *r = MADE(regex, regex_new, "(?<=a)b|^c");
     for (int at = 1; at < 3000; at++) {
         text[at] = 'b';
         CHECK_OK(regex_search(r, text, 3000, 0, false, false, span, &found, &e));
@@ -211,13 +207,11 @@ TEST(regexp_long_texts)
 /* re.sub(pattern, to, text) */
 static void becomes(const char *pattern, const char *to, const char *text, const char *want)
 {
-    regex *r;
-    buf out = {0};
-    CHECK_OK(regex_new(&r, pattern, &e));
+    own_buf out = {0};
+    regex *r = MADE(regex, regex_new, pattern);
     CHECK_OK(regex_check_replacement(r, to, &e));
     CHECK_OK(regex_replace(r, text, (int64_t)strlen(text), to, 0, &out, NULL, &e));
     CHECK_TEXT(buf_text(&out), want);
-    buf_release(&out);
     regex_free(r);
 }
 
@@ -241,8 +235,7 @@ TEST(regexp_refuses_replacements)
         {"\\g<n", "a replacement has an escape that is not known: \\g"},
         {"a\\", "a replacement has an escape that is not known: \\"},
     };
-    regex *r;
-    CHECK_OK(regex_new(&r, "(?P<n>a)(b)", &e));
+    regex *r = MADE(regex, regex_new, "(?P<n>a)(b)");
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
         CHECK_ERR(regex_check_replacement(r, bad[i][0], &e), KV_E_VALUE, bad[i][1]);
     regex_free(r);
@@ -250,10 +243,9 @@ TEST(regexp_refuses_replacements)
 
 TEST(regexp_at_once_and_not_empty)
 {
-    regex *r;
     bool found;
     int64_t span[2];
-    CHECK_OK(regex_new(&r, "b*", &e));
+    regex *r = MADE(regex, regex_new, "b*");
     CHECK_OK(regex_search(r, "abb", 3, 0, false, false, span, &found, &e));
     CHECK(found && span[0] == 0 && span[1] == 0);
     CHECK_OK(regex_search(r, "abb", 3, 0, false, true, span, &found, &e));
@@ -288,14 +280,9 @@ TEST(regexp_without_memory)
 {
     bool begins = false, compiles = false;
     for (int sign = -1; sign <= 1; sign += 2) {
-        int rc = KV_E_MEMORY;
-        for (int64_t n = 1; rc != KV_OK; n++) {
-            e = (kv_err){0};
+        for (int64_t n = 1, rc = KV_E_MEMORY; rc != KV_OK; n++) {
             char spans[64] = "";
-            mem_fail_at(sign * n);
-            rc = every_construct(spans, sizeof spans, &e);
-            mem_fail_at(0);
-            CHECK(rc == KV_OK || (rc == KV_E_MEMORY && e.code == KV_E_MEMORY));
+            rc = WITHOUT_MEMORY(sign * n, every_construct(spans, sizeof spans, &e));
             CHECK(n < 1000);
             CHECK(rc == KV_E_MEMORY || strcmp(spans, "1 1:4") == 0);
             begins |= strcmp(e.text, "out of memory for a regular expression") == 0;

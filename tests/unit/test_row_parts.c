@@ -30,10 +30,9 @@ static void init(kv *s, kv_key key, kv_array *a)
 /* Key holds what a holds, row by row; gives a back. */
 static void check(kv *s, kv_key key, kv_array *a)
 {
-    kv_info info;
     own_array *out = NULL;
     const void *x, *y;
-    CHECK_OK(kv_find(s, &key, &info, &e));
+    kv_info info = info_of(s, key);
     CHECK(info.storage == KV_ROW_SPARSE && info.dtype == kv_array_dtype(a));
     CHECK_OK(
         kv_array_new_sparse(&out, info.dtype, info.ndim, info.shape, 0, NULL, (kv_ctx){0}, &e));
@@ -146,13 +145,12 @@ TEST(row_parts_training_goes_on)
 /* Other tools find the rows and their ids by name. */
 TEST(row_parts_names)
 {
-    own_checkpoint *f = NULL;
     own_array *ids = NULL, *data = NULL;
     IN_FOLDER(FILE_NAME, "states.safetensors");
     kv *s = make("local");
     init(s, (kv_key){3, NULL}, rows(KV_FLOAT32, 2, two_ids, (double[]){6, 8}));
     kv_free(save_and_load(s, FILE_NAME));
-    CHECK_OK(checkpoint_open(&f, FILE_NAME, NULL, &e));
+    own_checkpoint *f = MADE(checkpoint, checkpoint_open, FILE_NAME, NULL);
     CHECK_INT(checkpoint_count(f), 2);
     CHECK_TEXT(checkpoint_metadata(f, "kvstore.rows.3"), "5");
     CHECK_OK(checkpoint_load_name(&ids, f, "__rows__/3/row_ids", &e));
@@ -219,10 +217,9 @@ TEST(row_parts_wrong_files)
     own_array *square = io_array(KV_INT64, 2, (int64_t[]){2, 1}, (double[]){1, 4});
     kv_array *odd[] = {ids_of(KV_INT32, 1, 4), ids_of(KV_INT64, 4, 1), ids_of(KV_INT64, 1, 5),
                        ids_of(KV_INT64, -1, 4), ids_of(KV_INT64, 4, 4)};
-    kv *s = NULL;
     IN_FOLDER(FILE_NAME, "states.safetensors");
     write_file(IDS, good, DATA, data, NUMBER, "5");
-    CHECK_OK(kv_load(&s, FILE_NAME, &e));
+    kv *s = MADE(kv, kv_load, FILE_NAME);
     kv_free(s);
     write_file(IDS, good, NULL, NULL, NUMBER, "5");
     check_load_fails(FILE_NAME, KV_E_FORMAT, "w.kvs: the tensor \"" IDS "\" has no data beside it");
@@ -277,23 +274,4 @@ TEST(row_parts_wrong_files)
                      "w.kvs: the tensor \"__rows__/3\" is not an integer key");
     for (int i = 0; i < 5; i++)
         kv_array_unref(odd[i]);
-}
-
-TEST(row_parts_without_memory)
-{
-    kv_key key = {0, "w"};
-    IN_FOLDER(FILE_NAME, "states.safetensors");
-    own_kv *s = make("local"), *t = NULL;
-    init(s, key, rows(KV_FLOAT32, 2, two_ids, two_rows));
-    int rc = KV_E_MEMORY;
-    for (int n = 1; rc; n++) {
-        rc = WITHOUT_MEMORY(n, kv_save(s, FILE_NAME, &e));
-        e = (kv_err){0};
-    }
-    rc = KV_E_MEMORY;
-    for (int n = 1; rc; n++) {
-        rc = WITHOUT_MEMORY(n, kv_load(&t, FILE_NAME, &e));
-        e = (kv_err){0};
-    }
-    check(t, key, rows(KV_FLOAT32, 2, two_ids, two_rows));
 }

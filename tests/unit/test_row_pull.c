@@ -10,10 +10,9 @@ static const kv_key key = {3, NULL};
 /* A 5 x 2 row_sparse array of any dtype; each row held is x[k], x[k]. */
 static kv_array *rows_of(int n, const int64_t *ids, const double *x, kv_dtype dtype, kv_ctx ctx)
 {
-    kv_array *a = NULL;
     void *data = NULL;
     double both[20];
-    CHECK_OK(kv_array_new_sparse(&a, dtype, 2, (int64_t[]){5, 2}, n, ids, ctx, &e));
+    kv_array *a = MADE(kv_array, kv_array_new_sparse, dtype, 2, (int64_t[]){5, 2}, n, ids, ctx);
     CHECK_OK(kv_array_write_rows(a, &data, &e));
     for (int i = 0; i < 2 * n; i++)
         both[i] = x[i / 2];
@@ -33,18 +32,15 @@ static kv_array *ids(int n, const double *x)
 
 static kv_array *dense(void)
 {
-    kv_array *a = NULL;
-    CHECK_OK(kv_array_new(&a, KV_FLOAT32, 2, (int64_t[]){5, 2}, cpu0, &e));
-    return a;
+    return MADE(kv_array, kv_array_new, KV_FLOAT32, 2, (int64_t[]){5, 2}, cpu0);
 }
 
 /* a holds these n rows, each of which is want[k], want[k]. */
 static void check(kv_array *a, int n, const int64_t *want_ids, const double *want)
 {
-    own_array *wide = NULL;
     const void *data = NULL;
     CHECK_INT(kv_array_nrows(a), n);
-    CHECK_OK(kv_array_dup(&wide, a, KV_FLOAT64, cpu0, &e));
+    own_array *wide = MADE(kv_array, kv_array_dup, a, KV_FLOAT64, cpu0);
     CHECK_OK(kv_array_read_rows(wide, &data, &e));
     for (int i = 0; i < 2 * n; i++) {
         CHECK_INT(kv_array_row_ids(a)[i / 2], want_ids[i / 2]);
@@ -136,10 +132,10 @@ TEST(row_pull_of_several_keys)
     kv_key keys[] = {{0, "b"}, {0, "a"}, {0, "b"}};
     kv_array *values[] = {rows(1, (int64_t[]){2}, (double[]){2}),
                           rows(1, (int64_t[]){1}, (double[]){7})};
-    kv_array *outs[] = {rows(0, NULL, NULL), rows(0, NULL, NULL), rows(0, NULL, NULL)};
-    kv_array *which = ids(2, (double[]){2, 1});
+    own_arrays *outs[] = {rows(0, NULL, NULL), rows(0, NULL, NULL), rows(0, NULL, NULL), NULL};
+    own_array *which = ids(2, (double[]){2, 1});
     kv_array *all[] = {which, which, which};
-    kv_array *held = kv_array_ref(outs[1]);
+    own_array *held = kv_array_ref(outs[1]);
     void *data = NULL;
     CHECK_OK(kv_create("local", NULL, 0, &s, &e));
     CHECK_OK(kv_init(s, keys, 2, values, NULL, &e));
@@ -152,10 +148,6 @@ TEST(row_pull_of_several_keys)
     CHECK_OK(kv_row_sparse_pull(s, keys, 1, &which, outs, &(kv_call){.priority = -3}, &e));
     check(outs[0], 2, (int64_t[]){1, 2}, (double[]){0, 2});
     CHECK_OK(kv_row_sparse_pull(s, NULL, 0, NULL, NULL, NULL, &e));
-    kv_array_unref(held);
-    kv_array_unref(which);
-    for (int i = 0; i < 3; i++)
-        kv_array_unref(outs[i]);
     kv_array_unref(values[0]);
     kv_array_unref(values[1]);
 }
@@ -344,19 +336,15 @@ TEST(row_pull_out_of_memory)
     own_kv *s = open_store("local", rows(2, (int64_t[]){1, 3}, (double[]){5, 6}));
     own_array *which = ids(3, (double[]){3, 0, 3}), *other = ids(1, (double[]){1});
     kv_key keys[] = {key, key};
-    int rc = KV_E_MEMORY;
-    for (int n = 1; rc; n++) {
-        kv_array *outs[] = {rows(1, (int64_t[]){4}, (double[]){9}), rows(0, NULL, NULL)};
+    for (int n = 1, rc = KV_E_MEMORY; rc; n++) {
+        own_arrays *outs[] = {rows(1, (int64_t[]){4}, (double[]){9}), rows(0, NULL, NULL), NULL};
         rc = WITHOUT_MEMORY(
             n, kv_row_sparse_pull(s, keys, 2, (kv_array *[]){which, other}, outs, NULL, &e));
-        e = (kv_err){0};
         if (rc)
             check(outs[0], 1, (int64_t[]){4}, (double[]){9});
         else
             check(outs[0], 2, (int64_t[]){0, 3}, (double[]){0, 6});
         check(outs[1], rc ? 0 : 1, (int64_t[]){1}, (double[]){5});
-        kv_array_unref(outs[0]);
-        kv_array_unref(outs[1]);
     }
 }
 
@@ -368,25 +356,22 @@ TEST(row_pull_in_program_order)
     const int64_t shape[] = {ROWS, WIDTH};
     kv_key keys[] = {{3, NULL}, {4, NULL}};
     own_kv *s = NULL;
-    own_rule *rule = NULL;
-    kv_array *one = NULL, *first = NULL, *out = NULL, *which = NULL, *all = NULL;
     void *data = NULL;
     const void *got = NULL;
-    CHECK_OK(kv_array_new(&one, KV_FLOAT32, 2, shape, cpu0, &e));
+    own_array *one = MADE(kv_array, kv_array_new, KV_FLOAT32, 2, shape, cpu0);
     CHECK_OK(kv_array_write(one, &data, &e));
     for (int i = 0; i < ROWS * WIDTH; i++)
         ((float *)data)[i] = 1;
-    CHECK_OK(kv_array_to_sparse(&first, one, &e));
-    CHECK_OK(kv_array_new_raw(&which, KV_INT32, 1, (int64_t[]){ROWS / 2}, cpu0, &e));
+    own_array *first = MADE(kv_array, kv_array_to_sparse, one);
+    own_array *which = MADE(kv_array, kv_array_new_raw, KV_INT32, 1, (int64_t[]){ROWS / 2}, cpu0);
     CHECK_OK(kv_array_write(which, &data, &e));
     for (int i = 0; i < ROWS / 2; i++)
         ((int32_t *)data)[i] = ROWS - 1 - 2 * i; /* the odd rows, backwards */
-    CHECK_OK(kv_array_new_sparse(&out, KV_FLOAT32, 2, shape, 0, NULL, cpu0, &e));
-    CHECK_OK(kv_array_new_sparse(&all, KV_FLOAT32, 2, shape, 0, NULL, cpu0, &e));
+    kv_array *out = MADE(kv_array, kv_array_new_sparse, KV_FLOAT32, 2, shape, 0, NULL, cpu0);
+    own_array *all = MADE(kv_array, kv_array_new_sparse, KV_FLOAT32, 2, shape, 0, NULL, cpu0);
     CHECK_OK(kv_create("local", NULL, 0, &s, &e));
     CHECK_OK(kv_init(s, keys, 2, (kv_array *[]){first, first}, NULL, &e));
-    CHECK_OK(kv_rule_new(&rule, "{ stored += input }", NULL, 0, 0, &e));
-    CHECK_OK(kv_set_rule(s, rule, NULL, 0, &e));
+    set_rule(s, "{ stored += input }");
     for (int round = 0; round < ROUNDS; round++) {
         CHECK_OK(kv_push(s, &keys[0], 1, &first, NULL, &e));                  /* + 1 */
         CHECK_OK(kv_row_sparse_pull(s, keys, 1, &which, &out, NULL, &e));     /* round + 2 */
@@ -402,10 +387,6 @@ TEST(row_pull_in_program_order)
     CHECK(((const float *)got)[0] == 1 + ROUNDS * (ROUNDS + 3) / 2);
     CHECK_OK(kv_row_sparse_pull(s, keys, 1, &which, &out, NULL, &e));
     kv_array_unref(out); /* the pull that is pending keeps what it needs */
-    kv_array_unref(which);
-    kv_array_unref(first);
-    kv_array_unref(one);
-    kv_array_unref(all);
 }
 
 /* ---- kv_pull ---- */
@@ -428,7 +409,6 @@ TEST(row_pull_is_not_what_pull_does)
     own_array *two = rows(1, (int64_t[]){4}, (double[]){2}), *d = dense();
     kv_key four = {4, NULL}, nine = {9, NULL}, keys[] = {key, four, key};
     kv_array *outs[] = {two, two, d};
-    const void *data = NULL;
     int64_t ignored = -1;
     kv_call how = {.ignored = &ignored};
     CHECK_OK(kv_init(s, &four, 1, &d, NULL, &e));
@@ -440,8 +420,7 @@ TEST(row_pull_is_not_what_pull_does)
     CHECK_INT(ignored, 2); /* who is told here reads no log */
     CHECK_TEXT(log, "");
     check(two, 1, (int64_t[]){4}, (double[]){2});
-    CHECK_OK(kv_array_read(d, &data, &e));
-    CHECK(memcmp(data, (float[10]){0, 0, 5, 5}, 40) == 0);
+    CHECK(memcmp(array_elements(d), (float[10]){0, 0, 5, 5}, 40) == 0);
     CHECK_OK(kv_pull(s, keys, 2, outs, NULL, &e));
     CHECK_TEXT(log, "key 4" TOLD);
     log[0] = '\0';
@@ -470,12 +449,11 @@ TEST(row_pull_log_runs_without_the_lock)
         int64_t n;
         kv *s;
     } arg = {-1, open_store("local", rows(0, NULL, NULL))};
-    kv_array *out = rows(0, NULL, NULL);
+    own_array *out = rows(0, NULL, NULL);
     kv_set_log(count_keys, &arg);
     CHECK_OK(kv_pull(arg.s, &key, 1, &out, NULL, &e));
     kv_set_log(NULL, NULL);
     CHECK_INT(arg.n, 1);
-    kv_array_unref(out);
     kv_free(arg.s);
 }
 
@@ -486,11 +464,10 @@ TEST(row_pull_fills_sparse_outs)
     own_array *d = dense();
     kv_array *outs[] = {rows_of(1, (int64_t[]){4}, (double[]){2}, KV_FLOAT64, (kv_ctx){KV_CPU, 2}),
                         rows(1, (int64_t[]){4}, (double[]){2}), dense(), dense()};
-    void *to = NULL;
     const void *data = NULL;
     int64_t ignored = -1;
     kv_call how = {.flags = KV_FILL_SPARSE, .ignored = &ignored};
-    CHECK_OK(kv_array_write(d, &to, &e));
+    void *to = array_data(d);
     memcpy(to, (float[10]){0, 0, 0, 0, 7, 7}, 40);
     CHECK_OK(kv_init(s, &four, 1, &d, NULL, &e));
     CHECK_OK(kv_pull(s, keys, 4, outs, &how, &e));
@@ -510,20 +487,15 @@ TEST(row_pull_fill_out_of_memory)
 {
     own_kv *s = open_store("local", rows(2, (int64_t[]){1, 3}, (double[]){5, 6}));
     kv_key keys[] = {key, key};
-    int rc = KV_E_MEMORY;
-    for (int n = 1; rc; n++) {
-        kv_array *outs[] = {dense(), rows(1, (int64_t[]){4}, (double[]){9})};
-        const void *data = NULL;
+    for (int n = 1, rc = KV_E_MEMORY; rc; n++) {
+        own_arrays *outs[] = {dense(), rows(1, (int64_t[]){4}, (double[]){9}), NULL};
         rc = WITHOUT_MEMORY(n, kv_pull(s, keys, 2, outs, &(kv_call){.flags = KV_FILL_SPARSE}, &e));
-        e = (kv_err){0};
-        CHECK_OK(kv_array_read(outs[0], &data, &e));
-        CHECK(((const float *)data)[2] == (rc ? 0 : 5));
+        const float *data = array_elements(outs[0]);
+        CHECK(data[2] == (rc ? 0 : 5));
         if (rc)
             check(outs[1], 1, (int64_t[]){4}, (double[]){9});
         else
             check(outs[1], 2, (int64_t[]){1, 3}, (double[]){5, 6});
-        kv_array_unref(outs[0]);
-        kv_array_unref(outs[1]);
     }
 }
 
@@ -577,9 +549,8 @@ TEST(row_ids_found_from_anywhere)
 
 TEST(row_ids_exact_floats)
 {
-    int64_t *read = NULL;
     own_array *a = array_vector(KV_FLOAT32, 3, (double[]){0x1p24, -0.0, 0x1p24 - 1});
-    CHECK_OK(row_ids_read(&read, a, &e));
+    int64_t *read = MADE(int64_t, row_ids_read, a);
     CHECK(read[0] == 1 << 24 && read[1] == 0 && read[2] == (1 << 24) - 1);
     mem_free(read);
     kv_array_unref(a);

@@ -55,9 +55,11 @@ static const char *refusal(const char *rule)
     return buf_text(&out);
 }
 
+#define REFUSES(rule, want) CHECK_TEXT(refusal(rule), want)
+
 TEST(rule_check_accepts)
 {
-    CHECK_TEXT(refusal("{ stored += input * 2 }"), "");
+    REFUSES("{ stored += input * 2 }", "");
     CHECK_TEXT(
         refusal("updater scale(factor = 2.0 in 0 .. 10, name2 = \"x\", c = none) {\n"
                 "  if name2 == \"x\" and t > 1 { a = factor } else { a = 1 }\n"
@@ -72,60 +74,58 @@ TEST(rule_check_accepts)
 
 TEST(rule_check_names)
 {
-    CHECK_TEXT(refusal("{ stored += inptu }"),
-               "1:13-18 usage: a rule knows no name `inptu` here (did you mean input?)");
-    CHECK_TEXT(refusal("updater s(factor = 1) { stored += input * facter }"),
-               "1:43-49 usage: a rule knows no name `facter` here (did you mean factor?)");
-    CHECK_TEXT(refusal("{ if t > 1 { a = 2 }\n stored += input * a }"),
-               "2:20-21 usage: `a` has no value here (give it one above, on every path that leads "
-               "here)");
+    REFUSES("{ stored += inptu }",
+            "1:13-18 usage: a rule knows no name `inptu` here (did you mean input?)");
+    REFUSES("updater s(factor = 1) { stored += input * facter }",
+            "1:43-49 usage: a rule knows no name `facter` here (did you mean factor?)");
+    REFUSES("{ if t > 1 { a = 2 }\n stored += input * a }",
+            "2:20-21 usage: `a` has no value here (give it one above, on every path that leads "
+            "here)");
     CHECK_TEXT(
         refusal("{ if t > 1 { a = 2 } else if t > 0 { b = 1 } else { a = 3 }\n stored += a }"),
         "2:12-13 usage: `a` has no value here (give it one above, on every path that leads "
         "here)");
-    CHECK_TEXT(refusal("{ stored += a; a = 1 }"),
-               "1:13-14 usage: `a` has no value here (give it one above, on every path that leads "
-               "here)");
-    CHECK_TEXT(refusal("{ m = 0.9 * m + input; stored -= m }"),
-               "1:13-14 usage: `m` has no value here (`state m` above makes it an array that stays "
-               "from update to update, of zeros at first)");
-    CHECK_TEXT(refusal("{ state m; m = 0.9 * m + input; stored -= m }"), "");
-    CHECK_TEXT(refusal("{ stored += lr * input }"), "");
+    REFUSES("{ stored += a; a = 1 }",
+            "1:13-14 usage: `a` has no value here (give it one above, on every path that leads "
+            "here)");
+    REFUSES("{ m = 0.9 * m + input; stored -= m }",
+            "1:13-14 usage: `m` has no value here (`state m` above makes it an array that stays "
+            "from update to update, of zeros at first)");
+    REFUSES("{ state m; m = 0.9 * m + input; stored -= m }", "");
+    REFUSES("{ stored += lr * input }", "");
 }
 
 TEST(rule_check_kinds)
 {
-    CHECK_TEXT(refusal("{ if input > 0 { stored += input } }"),
-               "1:6-15 usage: `if` takes one number, and this is an array (choose element by "
-               "element: where(condition, a, b))");
-    CHECK_TEXT(refusal("{ if rowmean(input) > 0 { stored += input } }"),
-               "1:6-24 usage: `if` takes one number, and this is an array (choose element by "
-               "element: where(condition, a, b))");
-    CHECK_TEXT(refusal("{ if sum(input) > 0 { stored += input } }"), "");
+    REFUSES("{ if input > 0 { stored += input } }",
+            "1:6-15 usage: `if` takes one number, and this is an array (choose element by "
+            "element: where(condition, a, b))");
+    REFUSES("{ if rowmean(input) > 0 { stored += input } }",
+            "1:6-24 usage: `if` takes one number, and this is an array (choose element by "
+            "element: where(condition, a, b))");
+    REFUSES("{ if sum(input) > 0 { stored += input } }", "");
     /* a name that holds an element anywhere holds one everywhere */
-    CHECK_TEXT(refusal("{ b = input; a = b; if a > 0 { stored += input }; a = 1 }"),
-               "1:24-29 usage: `if` takes one number, and this is an array (choose element by "
-               "element: where(condition, a, b))");
-    CHECK_TEXT(refusal("{ fail input; stored += input }"),
-               "1:8-13 usage: `fail` takes a text, not an array");
-    CHECK_TEXT(refusal("{ print key, input, input + 1; stored += input }"), "");
-    CHECK_TEXT(refusal("{ print f\"{input}\"; stored += input }"),
-               "1:9-19 usage: a text holds what is known before the arrays are read, and this is "
-               "an array (print(input, sum(input)) prints values as they are)");
-    CHECK_TEXT(refusal("{ print f\"{sum(input)}\"; stored += input }"),
-               "1:9-24 usage: a text holds what is known before the arrays are read, and this is "
-               "a number that is known only after the arrays are read (print(input, sum(input)) "
-               "prints values as they are)");
-    CHECK_TEXT(refusal("{ stored += input * \"a\" }"),
-               "1:21-24 usage: a text cannot be computed with arrays");
-    CHECK_TEXT(refusal("{ stored += [1, 2] }"),
-               "1:13-19 usage: a rule holds numbers, texts and arrays, but not this (operators go "
-               "over all elements: stored -= 0.1 * input)");
-    CHECK_TEXT(refusal("{ stored += m[key] }"),
-               "1:13-19 usage: a rule holds numbers, texts and arrays, but not this (state m is an "
-               "array for each key, 0 at first: state m; m = …)");
-    CHECK_TEXT(refusal("{ a = (1, 2); stored += input }"),
-               "1:7-13 usage: a rule has no tuples but behind a text and %");
+    REFUSES("{ b = input; a = b; if a > 0 { stored += input }; a = 1 }",
+            "1:24-29 usage: `if` takes one number, and this is an array (choose element by "
+            "element: where(condition, a, b))");
+    REFUSES("{ fail input; stored += input }", "1:8-13 usage: `fail` takes a text, not an array");
+    REFUSES("{ print key, input, input + 1; stored += input }", "");
+    REFUSES("{ print f\"{input}\"; stored += input }",
+            "1:9-19 usage: a text holds what is known before the arrays are read, and this is an "
+            "array (print(input, sum(input)) prints values as they are)");
+    REFUSES("{ print f\"{sum(input)}\"; stored += input }",
+            "1:9-24 usage: a text holds what is known before the arrays are read, and this is a "
+            "number that is known only after the arrays are read (print(input, sum(input)) "
+            "prints values as they are)");
+    REFUSES("{ stored += input * \"a\" }", "1:21-24 usage: a text cannot be computed with arrays");
+    REFUSES("{ stored += [1, 2] }",
+            "1:13-19 usage: a rule holds numbers, texts and arrays, but not this (operators go "
+            "over all elements: stored -= 0.1 * input)");
+    REFUSES("{ stored += m[key] }",
+            "1:13-19 usage: a rule holds numbers, texts and arrays, but not this (state m is an "
+            "array for each key, 0 at first: state m; m = …)");
+    REFUSES("{ a = (1, 2); stored += input }",
+            "1:7-13 usage: a rule has no tuples but behind a text and %");
 }
 
 /* What a block cannot do of which it is known late whether it runs. */
@@ -134,91 +134,83 @@ TEST(rule_check_late_branches)
 #define LATE(what)                                                                                 \
     what " stands in an `if` on a number that is known only after the arrays are read (there "     \
          "names get values, or `skip` leaves the key as it is)"
-    CHECK_TEXT(refusal("{ if sum(input) > 1 { print 1 }; stored += input }"),
-               "1:23-30 usage: " LATE("`print`"));
-    CHECK_TEXT(refusal("{ if sum(input) > 1 { if t > 1 { fail \"x\" } }; stored += input }"),
-               "1:34-42 usage: " LATE("`fail`"));
-    CHECK_TEXT(refusal("{ if sum(input) > 1 { rows present }; stored += input }"),
-               "1:23-35 usage: " LATE("`rows present`"));
-    CHECK_TEXT(refusal("{ if sum(input) > 1 { state m; stored += m } }"),
-               "1:29-30 usage: " LATE("a state that begins"));
-    CHECK_TEXT(refusal("{ state key n; if sum(input) > 1 { n = 2 }; stored += n }"),
-               "1:36-41 usage: " LATE("a state that is one number"));
+    REFUSES("{ if sum(input) > 1 { print 1 }; stored += input }",
+            "1:23-30 usage: " LATE("`print`"));
+    REFUSES("{ if sum(input) > 1 { if t > 1 { fail \"x\" } }; stored += input }",
+            "1:34-42 usage: " LATE("`fail`"));
+    REFUSES("{ if sum(input) > 1 { rows present }; stored += input }",
+            "1:23-35 usage: " LATE("`rows present`"));
+    REFUSES("{ if sum(input) > 1 { state m; stored += m } }",
+            "1:29-30 usage: " LATE("a state that begins"));
+    REFUSES("{ state key n; if sum(input) > 1 { n = 2 }; stored += n }",
+            "1:36-41 usage: " LATE("a state that is one number"));
 #undef LATE
-    CHECK_TEXT(refusal("{ if sum(input) > 1 { x = 2 }; stored += x }"),
-               "1:42-43 usage: `x` has no value here (give it one above, on every path that leads "
-               "here)");
+    REFUSES("{ if sum(input) > 1 { x = 2 }; stored += x }",
+            "1:42-43 usage: `x` has no value here (give it one above, on every path that leads "
+            "here)");
     static const char undone[] = "the `skip` of an `if` on a number that is known only after the "
                                  "arrays are read does not undo this (`state NAME`, an array that "
                                  "begins with a number, can be left as it was)";
     own_buf want = {0};
     buf_printf(&want, "1:49-55 usage: %s", undone);
-    CHECK_TEXT(refusal("{ state key n; if isnan(sum(input)) { skip }   ;n += 1; stored += n }"),
-               buf_text(&want));
+    REFUSES("{ state key n; if isnan(sum(input)) { skip }   ;n += 1; stored += n }",
+            buf_text(&want));
     buf_clear(&want);
     buf_printf(&want, "1:9-18 usage: %s", undone);
-    CHECK_TEXT(refusal("{ state m = input; if sum(input) > 1 { skip }; stored += m }"),
-               buf_text(&want));
+    REFUSES("{ state m = input; if sum(input) > 1 { skip }; stored += m }", buf_text(&want));
 }
 
 TEST(rule_check_writes)
 {
-    CHECK_TEXT(refusal("{ x = input }"),
-               "1:1-14 usage: the rule never writes `stored` (for example: stored += input)");
-    CHECK_TEXT(refusal("{ input = 1; stored += input }"),
-               "1:3-12 usage: `input` is given and keeps its value");
-    CHECK_TEXT(refusal("{ t += 1; stored += input }"),
-               "1:3-9 usage: `t` is given and keeps its value (it counts the updates of the key "
-               "already, with this one)");
-    CHECK_TEXT(refusal("updater s(f = 1) { f += 1; stored += input }"),
-               "1:20-26 usage: `f` is a parameter and keeps its value");
+    REFUSES("{ x = input }",
+            "1:1-14 usage: the rule never writes `stored` (for example: stored += input)");
+    REFUSES("{ input = 1; stored += input }", "1:3-12 usage: `input` is given and keeps its value");
+    REFUSES("{ t += 1; stored += input }",
+            "1:3-9 usage: `t` is given and keeps its value (it counts the updates of the key "
+            "already, with this one)");
+    REFUSES("updater s(f = 1) { f += 1; stored += input }",
+            "1:20-26 usage: `f` is a parameter and keeps its value");
 }
 
 TEST(rule_check_functions)
 {
-    CHECK_TEXT(refusal("{ stored += sqr(input) }"),
-               "1:13-23 usage: a rule knows no function `sqr` (did you mean sqrt?)");
-    CHECK_TEXT(refusal("{ stored += sqrt(input, 2) }"),
-               "1:13-27 usage: sqrt takes 1 argument, not 2");
-    CHECK_TEXT(refusal("{ stored += clip(input) }"),
-               "1:13-24 usage: clip takes 2 to 3 arguments, not 1");
-    CHECK_TEXT(refusal("{ stored += norm(input) }"), "");
-    CHECK_TEXT(refusal("{ stored += norm(2) }"),
-               "1:13-20 usage: norm takes an array, and this holds none");
-    CHECK_TEXT(refusal("{ if sparse(key) { skip }; stored += input }"),
-               "1:6-17 usage: sparse takes `input` or `stored`");
-    CHECK_TEXT(refusal("{ stored += clip(input, c=1) }"),
-               "1:25-28 usage: functions of rules take no named arguments");
-    CHECK_TEXT(refusal("{ stored += mean(input, axis=0) }"),
-               "1:25-31 usage: functions of rules take no named arguments (colmean(x) is mean(x, "
-               "axis=0), and rowmean(x) is mean(x, axis=1))");
-    CHECK_TEXT(refusal("{ stored += dot(input, stored) }"),
-               "1:13-31 usage: a rule knows no function `dot` (for example: matmul(x, "
-               "T(y)))");
-    CHECK_TEXT(refusal("{ stored += max(t) }"),
-               "1:13-19 usage: max takes an array, and this holds none");
-    CHECK_TEXT(refusal("{ stored += endswith(input, \"a\") }"),
-               "1:13-33 usage: endswith takes texts, not arrays");
+    REFUSES("{ stored += sqr(input) }",
+            "1:13-23 usage: a rule knows no function `sqr` (did you mean sqrt?)");
+    REFUSES("{ stored += sqrt(input, 2) }", "1:13-27 usage: sqrt takes 1 argument, not 2");
+    REFUSES("{ stored += clip(input) }", "1:13-24 usage: clip takes 2 to 3 arguments, not 1");
+    REFUSES("{ stored += norm(input) }", "");
+    REFUSES("{ stored += norm(2) }", "1:13-20 usage: norm takes an array, and this holds none");
+    REFUSES("{ if sparse(key) { skip }; stored += input }",
+            "1:6-17 usage: sparse takes `input` or `stored`");
+    REFUSES("{ stored += clip(input, c=1) }",
+            "1:25-28 usage: functions of rules take no named arguments");
+    REFUSES("{ stored += mean(input, axis=0) }",
+            "1:25-31 usage: functions of rules take no named arguments (colmean(x) is mean(x, "
+            "axis=0), and rowmean(x) is mean(x, axis=1))");
+    REFUSES("{ stored += dot(input, stored) }",
+            "1:13-31 usage: a rule knows no function `dot` (for example: matmul(x, T(y)))");
+    REFUSES("{ stored += max(t) }", "1:13-19 usage: max takes an array, and this holds none");
+    REFUSES("{ stored += endswith(input, \"a\") }",
+            "1:13-33 usage: endswith takes texts, not arrays");
 }
 
 TEST(rule_check_states)
 {
-    CHECK_TEXT(refusal("{ state m; state key n = 2; m = input; stored += m * n }"), "");
-    CHECK_TEXT(refusal("{ if t > 1 { state m; stored += m } else { state m; stored -= m } }"), "");
-    CHECK_TEXT(refusal("{ state m; state m; stored += m }"),
-               "1:18-19 usage: state m is declared twice");
-    CHECK_TEXT(refusal("{ state input; stored += input }"),
-               "1:9-14 usage: `input` is taken, so no state can be called so");
-    CHECK_TEXT(refusal("{ state key n; n = input; stored += input }"),
-               "1:16-25 usage: state n is set before the arrays are read, and this is an array "
-               "(`state n` keeps an array, also one that a sum or norm fills)");
-    CHECK_TEXT(refusal("{ state shared n = 0.0; n = norm(input); stored += n }"),
-               "1:25-40 usage: state n is set before the arrays are read, and this is a number "
-               "that is known only after the arrays are read (`state n` keeps an array, also one "
-               "that a sum or norm fills)");
-    CHECK_TEXT(refusal("{ if t > 1 { state m }; stored += m }"),
-               "1:35-36 usage: `m` has no value here (give it one above, on every path that leads "
-               "here)");
+    REFUSES("{ state m; state key n = 2; m = input; stored += m * n }", "");
+    REFUSES("{ if t > 1 { state m; stored += m } else { state m; stored -= m } }", "");
+    REFUSES("{ state m; state m; stored += m }", "1:18-19 usage: state m is declared twice");
+    REFUSES("{ state input; stored += input }",
+            "1:9-14 usage: `input` is taken, so no state can be called so");
+    REFUSES("{ state key n; n = input; stored += input }",
+            "1:16-25 usage: state n is set before the arrays are read, and this is an array "
+            "(`state n` keeps an array, also one that a sum or norm fills)");
+    REFUSES("{ state shared n = 0.0; n = norm(input); stored += n }",
+            "1:25-40 usage: state n is set before the arrays are read, and this is a number that "
+            "is known only after the arrays are read (`state n` keeps an array, also one that a "
+            "sum or norm fills)");
+    REFUSES("{ if t > 1 { state m }; stored += m }",
+            "1:35-36 usage: `m` has no value here (give it one above, on every path that leads "
+            "here)");
 }
 
 /* Whether a state is refused because absent rows would not know what it begins with. */
@@ -229,13 +221,13 @@ static bool begins_late(const char *rule)
 
 TEST(rule_check_states_that_begin_behind_rows_present)
 {
-    CHECK_TEXT(refusal("{ rows present; state m = 0.5; stored += m * input }"), "");
-    CHECK_TEXT(refusal("{ rows present; g = 2 * input; state m = g + stored; stored += m }"), "");
-    CHECK_TEXT(refusal("{ rows present; n = norm(input); state m = n * stored; stored += m }"), "");
-    CHECK_TEXT(refusal("{ state m = stored; rows present; stored += m }"), "");
-    CHECK_TEXT(refusal("{ rows present; stored = 1; state m = stored; stored = m }"),
-               "1:35-45 usage: state m begins with what absent rows do not have behind `rows "
-               "present` (declare it above `rows present`, or begin with a number)");
+    REFUSES("{ rows present; state m = 0.5; stored += m * input }", "");
+    REFUSES("{ rows present; g = 2 * input; state m = g + stored; stored += m }", "");
+    REFUSES("{ rows present; n = norm(input); state m = n * stored; stored += m }", "");
+    REFUSES("{ state m = stored; rows present; stored += m }", "");
+    REFUSES("{ rows present; stored = 1; state m = stored; stored = m }",
+            "1:35-45 usage: state m begins with what absent rows do not have behind `rows "
+            "present` (declare it above `rows present`, or begin with a number)");
     CHECK(begins_late("{ rows present; stored += 1; g = stored; state m = g; stored = m }"));
     CHECK(begins_late("{ rows present; state m; state v = m; stored = v }"));
     CHECK(begins_late("{ rows present; state row h = rowmean(input); stored = h }"));
@@ -247,18 +239,18 @@ TEST(rule_check_states_that_begin_behind_rows_present)
 
 TEST(rule_check_params)
 {
-    CHECK_TEXT(refusal("updater s(key = 1) { stored += input }"),
-               "1:11-18 usage: `key` is given, so no parameter can be called so");
-    CHECK_TEXT(refusal("updater s(base_lr = 0.1) { stored += input * base_lr }"),
-               "1:11-24 usage: `base_lr` is given, so no parameter can be called so (call it "
-               "learning_rate)");
-    CHECK_TEXT(refusal("updater s(a = 1, a = 2) { stored += input * a }"),
-               "1:18-23 usage: there are two parameters `a`");
-    CHECK_TEXT(refusal("updater s(a = 3 in 0 .. 1) { stored += input * a }"),
-               "1:11-26 usage: the default of `a` lies outside its range");
-    CHECK_TEXT(refusal("updater s(a = \"x\" in 0 .. 1) { stored += input }"),
-               "1:11-28 usage: a range is of numbers");
-    CHECK_TEXT(refusal("updater s(wd = 0.1) { stored += input * wd }"), "");
+    REFUSES("updater s(key = 1) { stored += input }",
+            "1:11-18 usage: `key` is given, so no parameter can be called so");
+    REFUSES("updater s(base_lr = 0.1) { stored += input * base_lr }",
+            "1:11-24 usage: `base_lr` is given, so no parameter can be called so (call it "
+            "learning_rate)");
+    REFUSES("updater s(a = 1, a = 2) { stored += input * a }",
+            "1:18-23 usage: there are two parameters `a`");
+    REFUSES("updater s(a = 3 in 0 .. 1) { stored += input * a }",
+            "1:11-26 usage: the default of `a` lies outside its range");
+    REFUSES("updater s(a = \"x\" in 0 .. 1) { stored += input }",
+            "1:11-28 usage: a range is of numbers");
+    REFUSES("updater s(wd = 0.1) { stored += input * wd }", "");
 }
 
 /* ---- Parameters ------------------------------------------------------------------------------ */

@@ -786,12 +786,11 @@ static void one_rule_of(bool by_rows, int64_t nrows, int64_t row)
     kv_err e = {0};
     own_buf text = {0};
     own_arena memory = {0};
-    rule_ast *tree = NULL;
     write_rule(&text, &r);
     rule_text = buf_text(&text);
     source src = {
         .name = "r", .text = buf_text(&text), .len = (uint32_t)text.len, .line = 1, .col = 1};
-    CHECK_OK(parse_rule(&tree, &src, &memory, &e));
+    rule_ast *tree = MADE(rule_ast, parse_rule, &src, &memory);
     int rc = rule_check(tree, &src, &memory, &e);
     if (rc)
         CHECK_TEXT(e.text, buf_text(&text));

@@ -43,9 +43,7 @@ static image made(const char *header, size_t nheader, size_t ndata)
 
 static checkpoint *opened(image m)
 {
-    checkpoint *s = NULL;
-    CHECK_OK(checkpoint_open_memory(&s, m.data, m.n, NAME, &e));
-    return s;
+    return MADE(checkpoint, checkpoint_open_memory, m.data, m.n, NAME);
 }
 
 /* An exact copy on the heap, so that a sanitizer sees a read behind it, is refused with this. */
@@ -86,8 +84,8 @@ TEST(safetensors_bytes)
     CHECK(memcmp(m.data, sample.data, m.n) == 0);
     free(m.data);
 
-    checkpoint *s = opened(sample);
-    kv_array *back[2];
+    own_checkpoint *s = opened(sample);
+    own_arrays *back[3] = {NULL};
     CHECK_INT(checkpoint_count(s), 2);
     CHECK_OK(load_all(back, s, &e));
     CHECK(io_same(back[0], on));
@@ -103,9 +101,6 @@ TEST(safetensors_bytes)
     CHECK_TEXT(checkpoint_metadata_at(s, 0)->name, "format");
     CHECK_TEXT(checkpoint_metadata(s, "format"), "pt");
     CHECK(!checkpoint_metadata(s, "Format"));
-    checkpoint_close(s);
-    for (int i = 0; i < 2; i++)
-        kv_array_unref(back[i]);
 }
 
 TEST(safetensors_empty)
@@ -206,9 +201,8 @@ TEST(safetensors_write_refuses)
 TEST(safetensors_write_limits)
 {
     char byte = 0;
-    kv_array *a = NULL;
     const int64_t shape[] = {INT64_C(600000000000000)};
-    CHECK_OK(kv_array_wrap(&a, &byte, KV_INT8, 1, shape, (kv_ctx){0}, NULL, NULL, &e));
+    kv_array *a = MADE(kv_array, kv_array_wrap, &byte, KV_INT8, 1, shape, (kv_ctx){0}, NULL, NULL);
     const safetensors_item items[] = {{"a", a}, {"b", a}};
     CHECK_ERR(safetensors_write(stdout, NAME, items, 2, NULL, 0, &e), KV_E_VALUE,
               NAME ": sizes and offsets have at most 15 digits");
@@ -229,11 +223,10 @@ TEST(safetensors_write_limits)
 TEST(safetensors_write_full)
 {
     const int64_t shape[] = {100000};
-    own_array *a = NULL;
     FILE *f = fopen("/dev/full", "wb");
     if (!f)
         test_skip("no /dev/full");
-    CHECK_OK(kv_array_new(&a, KV_FLOAT32, 1, shape, (kv_ctx){0}, &e));
+    own_array *a = MADE(kv_array, kv_array_new, KV_FLOAT32, 1, shape, (kv_ctx){0});
     const safetensors_item item = {"a", a};
     CHECK_ERR(safetensors_write(f, NAME, &item, 1, NULL, 0, &e), KV_E_IO,
               "cannot write \"" NAME "\": No space left on device");
@@ -271,7 +264,6 @@ TEST(safetensors_file)
 {
     folder d = new_folder();
     checkpoint *s = NULL;
-    kv_array *a = NULL;
     char want[200];
     snprintf(want, sizeof want, "cannot read \"%s\": No such file or directory", d.file);
     CHECK_ERR(checkpoint_open(&s, d.file, NULL, &e), KV_E_IO, want);
@@ -282,7 +274,7 @@ TEST(safetensors_file)
 
     put_file(&d, sample.data, sample.n);
     CHECK_OK(checkpoint_open(&s, d.file, NULL, &e));
-    CHECK_OK(checkpoint_load_name(&a, s, "on", &e));
+    kv_array *a = MADE(kv_array, checkpoint_load_name, s, "on");
     CHECK_INT(kv_array_size(a), 3);
     kv_array_unref(a);
     a = NULL;
@@ -313,17 +305,13 @@ TEST(safetensors_pipe)
 {
     int ends[2];
     char path[32];
-    checkpoint *s = NULL;
-    kv_array *a = NULL;
     CHECK(pipe(ends) == 0);
     CHECK(write(ends[1], sample.data, sample.n) == (ssize_t)sample.n);
     close(ends[1]);
     snprintf(path, sizeof path, "/dev/fd/%d", ends[0]);
-    CHECK_OK(checkpoint_open(&s, path, NULL, &e));
-    CHECK_OK(checkpoint_load_name(&a, s, "w", &e));
+    own_checkpoint *s = MADE(checkpoint, checkpoint_open, path, NULL);
+    own_array *a = MADE(kv_array, checkpoint_load_name, s, "w");
     CHECK_INT(kv_array_size(a), 6);
-    kv_array_unref(a);
-    checkpoint_close(s);
     close(ends[0]);
 }
 
@@ -334,7 +322,6 @@ TEST(safetensors_large)
         "{\"big\":{\"dtype\":\"U8\",\"shape\":[6000000000],\"data_offsets\":[0,6000000000]},"
         "\"end\":{\"dtype\":\"U8\",\"shape\":[3],\"data_offsets\":[6000000000,6000000003]}}";
     folder d = new_folder();
-    checkpoint *s = NULL;
     kv_array *a = NULL;
     const void *data;
     image m = made(header, sizeof header - 1, 0);
@@ -345,7 +332,7 @@ TEST(safetensors_large)
         test_skip("no room for a sparse file of 6 GB");
     }
     close(fd);
-    CHECK_OK(checkpoint_open(&s, d.file, NULL, &e));
+    checkpoint *s = MADE(checkpoint, checkpoint_open, d.file, NULL);
     CHECK_OK(checkpoint_load_name(&a, s, "end", &e));
     CHECK_OK(kv_array_read(a, &data, &e));
     CHECK(memcmp(data, "end", 3) == 0);
@@ -627,8 +614,7 @@ static image repeated(const char *before, const char *piece, size_t n, const cha
     for (size_t i = 0; i < n; i++, at += size)
         memcpy(text + at, piece, size);
     strcpy(text + at, after);
-    image m = made(text, at + strlen(after), 0);
-    return m;
+    return made(text, at + strlen(after), 0);
 }
 
 TEST(safetensors_deep_and_wide)
@@ -704,76 +690,11 @@ TEST(safetensors_many)
     own_image m = written(items, N, NULL, 0);
     own_checkpoint *s = opened(m);
     for (int i = 0; i < N; i += 97) {
-        own_array *b = NULL;
         CHECK_INT(checkpoint_find(s, names[i]), i);
-        CHECK_OK(checkpoint_load_name(&b, s, names[i], &e));
+        own_array *b = MADE(kv_array, checkpoint_load_name, s, names[i]);
         CHECK(io_same(a, b));
     }
     free(names);
-}
-
-/* Opens and loads whatever a file says; a failure is an error with a text, and nothing leaks. */
-static int try_all(image m, const char *name)
-{
-    kv_err e = {0};
-    own_checkpoint *s = NULL;
-    int rc = checkpoint_open_memory(&s, m.data, m.n, name, &e);
-    CHECK_INT(e.code, rc);
-    CHECK((rc == KV_OK) == (s != NULL));
-    for (int64_t i = 0; s && i < checkpoint_count(s) && !rc; i++) {
-        own_array *a = NULL;
-        rc = checkpoint_load(&a, s, i, &e);
-        CHECK_INT(e.code, rc);
-        CHECK((rc == KV_OK) == (a != NULL));
-        if (a)
-            CHECK_INT(kv_array_bytes(a), checkpoint_at(s, i)->bytes);
-    }
-    CHECK(rc == KV_OK || e.text[0]);
-    return rc;
-}
-
-TEST(safetensors_mutations)
-{
-    static const char syntax[] = "{}[],:\"\\0123456789-.eu \n\0\x80\xFF";
-    uint64_t state = 20240;
-    int good = 0;
-    for (int i = 0; i < 100000; i++) {
-        size_t extra = io_random(&state) % 4 == 0 ? io_random(&state) % 9 : 0;
-        image m = {malloc(sample.n + extra), sample.n + extra};
-        memcpy(m.data, sample.data, sample.n);
-        memset(m.data + sample.n, 0, extra);
-        for (uint64_t k = 1 + io_random(&state) % 3; k > 0; k--) {
-            size_t at = io_random(&state) % m.n, from = io_random(&state) % m.n;
-            size_t n = io_random(&state) % 12;
-            switch (io_random(&state) % 5) {
-            case 0:
-                m.data[at] = syntax[io_random(&state) % (sizeof syntax - 1)];
-                break;
-            case 1:
-                m.data[at] ^= (char)(1 << io_random(&state) % 8);
-                break;
-            case 2: /* a piece twice */
-                if (at + n <= m.n && from + n <= m.n)
-                    memmove(m.data + at, m.data + from, n);
-                break;
-            case 3: /* a piece less, the rest moves up */
-                if (at + n <= m.n) {
-                    memmove(m.data + at, m.data + at + n, m.n - at - n);
-                    m.n -= n;
-                }
-                break;
-            case 4:
-                m.data[at] = (char)('0' + io_random(&state) % 10);
-                break;
-            }
-            if (m.n == 0)
-                break;
-        }
-        good += try_all((image){m.data, m.n}, NAME) == KV_OK;
-        free(m.data);
-    }
-    /* Changed data and names are fine; most of the rest is not. */
-    CHECK(good > 1000 && good < 50000);
 }
 
 TEST(safetensors_no_memory)
@@ -783,48 +704,14 @@ TEST(safetensors_no_memory)
     own_array *a = io_array(KV_FLOAT32, 1, three, numbers);
     const safetensors_item items[] = {{"a", a}, {"b", a}};
     const checkpoint_text pairs[] = {{"format", "pt"}};
-    int rc = KV_E_MEMORY, n = 0;
-    while (rc) {
-        mem_fail_at(++n);
-        rc = try_all(sample, NAME);
-        mem_fail_at(0);
-        CHECK(rc == KV_OK || rc == KV_E_MEMORY);
-        CHECK(n < 50);
-    }
-    CHECK(n > 10);
-    rc = KV_E_MEMORY;
-    for (n = 1; rc; n++) {
-        FILE *f = fopen("/dev/null", "wb");
-        rc = WITHOUT_MEMORY(n, safetensors_write(f, NAME, items, 2, pairs, 1, &e));
-        CHECK(n < 50);
-        fclose(f);
-    }
-    CHECK(n > 3);
-}
-
-/* From a path a failure must also close the file. */
-TEST(safetensors_no_memory_file)
-{
-    folder d = new_folder();
-    put_file(&d, sample.data, sample.n);
-    int lowest = dup(0), rc = KV_E_MEMORY;
-    close(lowest);
-    for (int n = 1; rc; n++) {
-        checkpoint *s = NULL;
-        rc = WITHOUT_MEMORY(n, checkpoint_open(&s, d.file, NULL, &e));
-        checkpoint_close(s);
-        int now = dup(0);
-        CHECK_INT(now, lowest);
-        close(now);
-        CHECK(n < 50);
-    }
-    remove_folder(&d);
+    FILE *f = fopen("/dev/null", "wb");
+    CHECK(FAILURES(safetensors_write(f, NAME, items, 2, pairs, 1, &e)) > 2);
+    fclose(f);
 }
 
 /* Types without a dtype here become arrays of one that holds their numbers, by blocks. */
 TEST(safetensors_wider)
 {
-    kv_array *a;
     const void *data;
     static const char header[] =
         "{\"h\":{\"dtype\":\"F8_E4M3\",\"shape\":[2],\"data_offsets\":[0,2]},"
@@ -838,7 +725,7 @@ TEST(safetensors_wider)
     at[2] = 7;
     at[25] = (char)0x80; /* 2^63 */
     own_checkpoint *c = opened(m);
-    CHECK_OK(checkpoint_load_name(&a, c, "h", &e));
+    kv_array *a = MADE(kv_array, checkpoint_load_name, c, "h");
     CHECK_INT(kv_array_dtype(a), KV_FLOAT32);
     CHECK_OK(kv_array_read(a, &data, &e));
     CHECK(((const float *)data)[0] == 1 && ((const float *)data)[1] == -448);

@@ -118,32 +118,33 @@ TEST(script_call_modules)
 TEST(script_call_errors)
 {
     LANG_ERRORS(script,
-        {"kv.push", KV_E_USAGE, "1:4-8", "`push` needs key", "kv.push(key, value, priority=0)"},
-        {"kv.push(3)", KV_E_USAGE, "1:4-8", "`push` needs value",
-         "kv.push(key, value, priority=0)"},
-        {"kv.push(3, 1, 2, 3)", KV_E_USAGE, "1:18-19", "`push` takes fewer arguments",
-         "kv.push(key, value, priority=0)"},
-        {"kv.push(key=3, 1)", KV_E_USAGE, "1:16-17",
-         "`push` has a plain argument behind a named one", "kv.push(key, value, priority=0)"},
-        {"kv.push(3, 1, value=3)", KV_E_USAGE, "1:21-22", "`push` has two values for VALUES",
-         "kv.push(key, value, priority=0)"},
-        {"kv.push(3, 1, 2, priority=3)", KV_E_USAGE, "1:27-28",
-         "`push` has two values for priority", "kv.push(key, value, priority=0)"},
-        {"kv.push(3, 1, out=b)", KV_E_USAGE, "1:15-18", "`push` has no argument out",
-         "kv.pushpull(key, value, out=a) pushes, then pulls into a"},
-        {"kv.row_sparse_pull(3)", KV_E_USAGE, "1:4-19", "`row-sparse-pull` needs row-ids",
-         "kv.row_sparse_pull(key, out=None, priority=0, row_ids)"},
-        {"kv.save_states('f', 1)", KV_E_USAGE, "1:21-22", "dump_optimizer is True or False", ""},
-        {"kv.time(3)", KV_E_USAGE, "1:4-8", "`time` has no call form",
-         "write it as a command: help time"},
-        {"kv.list(1, 2)", KV_E_USAGE, "1:12-13", "`list` takes fewer arguments", "kv.list(…)"},
-        {"kv.push({'a': 1})", KV_E_SYNTAX, "1:9-10", "`{` stands where a value is needed", ""},
-        {"kv.set_gradient_compression({'tpe': 1})", KV_E_USAGE, "1:30-35",
+        {"kv.push", "1:4-8", "`push` needs key", "kv.push(key, value, priority=0)", KV_E_USAGE},
+        {"kv.push(3)", "1:4-8", "`push` needs value", "kv.push(key, value, priority=0)",
+         KV_E_USAGE},
+        {"kv.push(3, 1, 2, 3)", "1:18-19", "`push` takes fewer arguments",
+         "kv.push(key, value, priority=0)", KV_E_USAGE},
+        {"kv.push(key=3, 1)", "1:16-17", "`push` has a plain argument behind a named one",
+         "kv.push(key, value, priority=0)", KV_E_USAGE},
+        {"kv.push(3, 1, value=3)", "1:21-22", "`push` has two values for VALUES",
+         "kv.push(key, value, priority=0)", KV_E_USAGE},
+        {"kv.push(3, 1, 2, priority=3)", "1:27-28", "`push` has two values for priority",
+         "kv.push(key, value, priority=0)", KV_E_USAGE},
+        {"kv.push(3, 1, out=b)", "1:15-18", "`push` has no argument out",
+         "kv.pushpull(key, value, out=a) pushes, then pulls into a", KV_E_USAGE},
+        {"kv.row_sparse_pull(3)", "1:4-19", "`row-sparse-pull` needs row-ids",
+         "kv.row_sparse_pull(key, out=None, priority=0, row_ids)", KV_E_USAGE},
+        {"kv.save_states('f', 1)", "1:21-22", "dump_optimizer is True or False", "", KV_E_USAGE},
+        {"kv.time(3)", "1:4-8", "`time` has no call form", "write it as a command: help time",
+         KV_E_USAGE},
+        {"kv.list(1, 2)", "1:12-13", "`list` takes fewer arguments", "kv.list(…)", KV_E_USAGE},
+        {"kv.push({'a': 1})", "1:9-10", "`{` stands where a value is needed", ""},
+        {"kv.set_gradient_compression({'tpe': 1})", "1:30-35",
          "`set-gradient-compression` has no argument tpe",
-         "kv.set_gradient_compression(compression_params: type, threshold=0.5, pull=False)"},
-        {"kv.set_optimizer(optimizer.SGD(0.1))", KV_E_USAGE, "1:32-35",
-         "the parameters of an optimizer have names: learning_rate=0.1", ""},
-        {"kv.push(3, (", KV_E_SYNTAX, "1:12-13", "the `(` that opens here is not closed", ""});
+         "kv.set_gradient_compression(compression_params: type, threshold=0.5, pull=False)",
+         KV_E_USAGE},
+        {"kv.set_optimizer(optimizer.SGD(0.1))", "1:32-35",
+         "the parameters of an optimizer have names: learning_rate=0.1", "", KV_E_USAGE},
+        {"kv.push(3, (", "1:12-13", "the `(` that opens here is not closed", ""});
 }
 
 /* Every method of the table is that of a command, and names as many parameters as the command has
@@ -197,21 +198,19 @@ TEST(script_call_indented_blocks)
 TEST(script_call_indentation_errors)
 {
     LANG_ERRORS(script,
-        {"def f(a):\nx = 1", KV_E_SYNTAX, "1:9-10",
-         "lines that are indented more are needed behind this `:`", ""},
-        {"if a:\n    1\n  2\n", KV_E_SYNTAX, "3:3-4",
-         "the indentation of this line fits neither the block above it nor the line "
-         "that begins the block",
+        {"def f(a):\nx = 1", "1:9-10", "lines that are indented more are needed behind this `:`",
          ""},
-        {"if a:\n    1\n      2\n", KV_E_SYNTAX, "3:7-8",
-         "the indentation of this line fits neither the block above it nor the line "
-         "that begins the block",
-         ""},
-        {"def u(k, g, w):\n    state m\n    if t == 1:\n        w = g\n    w += g", KV_E_SYNTAX,
-         "4:9-10", "in a def `w = …` does not change the stored array", "w[:] = …"},
-        {"def u(k, g, w):\n    state m\n    w[0] += g", KV_E_SYNTAX, "3:7-8",
+        {"if a:\n    1\n  2\n", "3:3-4",
+         "the indentation of this line fits neither the block above it nor the line that begins "
+         "the block", ""},
+        {"if a:\n    1\n      2\n", "3:7-8",
+         "the indentation of this line fits neither the block above it nor the line that begins "
+         "the block", ""},
+        {"def u(k, g, w):\n    state m\n    if t == 1:\n        w = g\n    w += g", "4:9-10",
+         "in a def `w = …` does not change the stored array", "w[:] = …"},
+        {"def u(k, g, w):\n    state m\n    w[0] += g", "3:7-8",
          "`0` stands where `[:]`, which is all of the array, is needed", ""},
-        {"def u(k, g, w):\n    state m\n    stored = g\n    w += stored", KV_E_SYNTAX, "3:5-15",
+        {"def u(k, g, w):\n    state m\n    stored = g\n    w += stored", "3:5-15",
          "`stored` is the name of a parameter of every updater; this needs another", ""});
 }
 

@@ -27,8 +27,7 @@ static value items(value_kind kind, int n, const value *v)
 
 static value array(kv_dtype dtype, int ndim, const int64_t *shape, kv_ctx ctx)
 {
-    kv_array *a = NULL;
-    CHECK_OK(kv_array_new(&a, dtype, ndim, shape, ctx, &e));
+    kv_array *a = MADE(kv_array, kv_array_new, dtype, ndim, shape, ctx);
     value v;
     CHECK_OK(value_array(&v, a, &e));
     return v;
@@ -133,10 +132,9 @@ TEST(value_kinds)
 /* The array of v, which is released, as float64. */
 static kv_array *to_array(value v, kv_dtype want)
 {
-    kv_array *a = NULL, *wide = NULL;
-    CHECK_OK(value_to_array(&a, v, &e));
+    kv_array *a = MADE(kv_array, value_to_array, v);
     CHECK_INT(kv_array_dtype(a), want);
-    CHECK_OK(kv_array_dup(&wide, a, KV_FLOAT64, (kv_ctx){0}, &e));
+    kv_array *wide = MADE(kv_array, kv_array_dup, a, KV_FLOAT64, (kv_ctx){0});
     kv_array_unref(a);
     value_release(&v);
     return wide;
@@ -144,13 +142,11 @@ static kv_array *to_array(value v, kv_dtype want)
 
 TEST(value_arrays_of_numbers)
 {
-    const void *data = NULL;
     own_array *a = to_array(LIST(2, LIST(2, value_float(0.1), value_int(16777216)),
                                 TUPLE(2, value_bool(true), value_float(NAN))),
                            KV_FLOAT32);
     CHECK_INT(kv_array_ndim(a), 2);
-    CHECK_OK(kv_array_read(a, &data, &e));
-    const double *x = data;
+    const double *x = array_elements(a);
     CHECK(x[0] == (double)0.1f && x[1] == 16777216 && x[2] == 1 && isnan(x[3]));
     kv_array_unref(a);
     a = to_array(LIST(2, array(KV_INT8, 0, NULL, (kv_ctx){0}), value_int(1)), KV_FLOAT32);
@@ -223,9 +219,8 @@ TEST(value_items)
     value v = value_none(), one = array(KV_INT64, 2, (int64_t[]){1, 1}, (kv_ctx){0});
     OWN(value_release) value bit = array(KV_BOOL, 0, NULL, (kv_ctx){0});
     OWN(value_release) value two = array(KV_FLOAT32, 1, (int64_t[]){2}, (kv_ctx){0});
-    void *data = NULL;
-    CHECK_OK(kv_array_write(one.u.box->array, &data, &e));
-    *(int64_t *)data = INT64_MIN;
+    int64_t *data = array_data(one.u.box->array);
+    *data = INT64_MIN;
     CHECK_OK(value_item(&v, one, &e));
     CHECK(v.kind == VALUE_INT && v.u.integer == INT64_MIN);
     CHECK_OK(value_item(&v, bit, &e));

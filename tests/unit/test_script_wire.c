@@ -50,7 +50,7 @@ TEST(wire_event_of_another_rank)
     launch_options o = {.by = LAUNCH_SSH, .workers = 2, .deadline = 10};
     rank ranks[2];
     job j = {.o = &o, .n = 2, .ranks = ranks, .heard = -1, .early = -1};
-    buf all = {0};
+    own_buf all = {0};
     memset(ranks, 0, sizeof ranks);
     CHECK_OK(output_begin(&j.output, 2, 0, &e));
     add_cell(&all, 0, WIRE_EVENT, "7 exit 3");
@@ -62,7 +62,6 @@ TEST(wire_event_of_another_rank)
     attempt_take(&j, all.data, all.len, true);
     CHECK(j.early == 0 && ranks[0].ended && !ranks[1].ended);
     output_release(&j.output);
-    buf_release(&all);
     buf_release(&j.bytes);
     buf_release(&j.log);
 }

@@ -9,22 +9,19 @@ static const kv_ctx cpu0 = {KV_CPU, 0};
 /* 0, 1, 2, … as int32. */
 static kv_array *counting(int ndim, const int64_t *shape)
 {
-    kv_array *a = NULL;
-    void *data = NULL;
-    CHECK_OK(kv_array_new(&a, KV_INT32, ndim, shape, cpu0, &e));
-    CHECK_OK(kv_array_write(a, &data, &e));
+    kv_array *a = MADE(kv_array, kv_array_new, KV_INT32, ndim, shape, cpu0);
+    int32_t *data = array_data(a);
     for (int i = 0; i < (int)kv_array_size(a); i++)
-        ((int32_t *)data)[i] = i;
+        data[i] = i;
     return a;
 }
 
 static void check_ints(kv_array *a, int n, const int32_t *want)
 {
-    const void *data = NULL;
     CHECK_INT(kv_array_size(a), n);
-    CHECK_OK(kv_array_read(a, &data, &e));
+    const int32_t *data = array_elements(a);
     for (int i = 0; i < n; i++)
-        CHECK_INT(((const int32_t *)data)[i], want[i]);
+        CHECK_INT(data[i], want[i]);
 }
 
 #define INDEX(i)                                                                                   \
@@ -164,8 +161,7 @@ TEST(slice_ids)
     array_range rows[] = {{.ids = ids}}, columns[] = {{0}, {.ids = ids}};
     array_range both[] = {{.ids = ids}, {.ids = pair}};
     array_range apart[] = {{.ids = ids}, {.is_new = true}, INDEX(3)};
-    void *data;
-    CHECK_OK(kv_array_write(ids, &data, &e));
+    void *data = array_data(ids);
     memcpy(data, (int32_t[]){-1, 0}, 8);
     CHECK_OK(array_slice(&part, a, rows, 1, &e));
     check_ints(part, 8, (int32_t[]){8, 9, 10, 11, 0, 1, 2, 3});

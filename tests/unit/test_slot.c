@@ -101,7 +101,6 @@ TEST(slot_reserve_and_add_without_memory)
         OWN(slot_table_release) slot_table t = {0};
         rc = WITHOUT_MEMORY(n, slot_reserve(&t, 10, &e));
         CHECK_INT(rc, n <= 2 ? KV_E_MEMORY : KV_OK);
-        e = (kv_err){0};
     }
     slot_table t = {0};
     kv_key w = name("w");
@@ -109,11 +108,9 @@ TEST(slot_reserve_and_add_without_memory)
     for (int n = 1, rc = KV_E_MEMORY; rc; n++) {
         CHECK_INT(t.n, 0);
         CHECK_INT(find(&t, w), -1);
-        mem_fail_at(-n); /* this one alone: the next ones cannot report it */
-        rc = slot_add(&t, &w, a, &e);
-        mem_fail_at(0);
+        /* alone: the next ones cannot report it */
+        rc = WITHOUT_MEMORY(-n, slot_add(&t, &w, a, &e));
         CHECK_INT(rc, n <= 3 ? KV_E_MEMORY : KV_OK);
-        e = (kv_err){0};
         if (rc)
             slot_table_release(&t);
     }
@@ -187,14 +184,11 @@ TEST(slot_rename_is_as_if_it_had_the_key_from_the_start)
     add(&t, name("b"));
     add(&same, c);
     for (int n = 1, rc = KV_E_MEMORY; rc; n++) {
-        mem_fail_at(-n);
-        rc = slot_rename(&t, 0, &c, &e);
-        mem_fail_at(0);
+        rc = WITHOUT_MEMORY(-n, slot_rename(&t, 0, &c, &e));
         CHECK_INT(rc, n <= 1 ? KV_E_MEMORY : KV_OK);
         CHECK(t.lost_keys == !rc);
         CHECK_INT(find(&t, a), rc ? 0 : -1);
         CHECK_INT(find(&t, c), rc ? -1 : 0);
-        e = (kv_err){0};
     }
     CHECK_INT(find(&t, name("b")), 1);
     CHECK(slot_hash(&t.items[0].key) == slot_hash(&same.items[0].key));
@@ -213,13 +207,10 @@ TEST(slot_rename_without_memory_for_the_map)
             add(&t, name(text));
         }
         kv_key new = name("new"), old = name("k0");
-        mem_fail_at(-2);
-        int rc = slot_rename(&t, 0, &new, &e);
-        mem_fail_at(0);
+        int rc = WITHOUT_MEMORY(-2, slot_rename(&t, 0, &new, &e));
         failed += rc == KV_E_MEMORY;
         CHECK_INT(find(&t, old), rc ? 0 : -1);
         CHECK_INT(find(&t, new), rc ? -1 : 0);
-        e = (kv_err){0};
     }
     CHECK_INT(failed, 2); /* of 12 keys, and of 24 */
 }
@@ -232,12 +223,8 @@ TEST(slot_in_the_order_of_updates)
     int64_t number;
     for (int i = 0; i < 7; i++)
         add(&t, id(ids[i]));
-    for (int n = 1; n <= 2; n++) {
-        mem_fail_at(-n);
-        CHECK_INT(slot_in_order(&t, 0, &number, &e), KV_E_MEMORY);
-        mem_fail_at(0);
-        e = (kv_err){0};
-    }
+    for (int n = 1; n <= 2; n++)
+        CHECK_INT(WITHOUT_MEMORY(-n, slot_in_order(&t, 0, &number, &e)), KV_E_MEMORY);
     mem_fail_at(0);
     for (int i = 0; i < 7; i++) {
         CHECK_OK(slot_in_order(&t, i, &number, &e));
@@ -347,9 +334,7 @@ TEST(slot_state_is_shared)
     slot_state state = {.master = one(), .have = 0x8001}, *copy = &state;
     for (int i = 0; i < PLAN_MAX_STATES; i++)
         state.arrays[i] = one();
-    mem_fail_at(-1);
-    CHECK_INT(slot_state_share(&copy, &state, &e), KV_E_MEMORY);
-    mem_fail_at(0);
+    CHECK_INT(WITHOUT_MEMORY(-1, slot_state_share(&copy, &state, &e)), KV_E_MEMORY);
     CHECK(!copy);
     CHECK_OK(slot_state_share(&copy, &state, &e));
     CHECK(memcmp(copy, &state, sizeof state) == 0);
@@ -369,9 +354,8 @@ TEST(slot_state_is_shared)
 
 TEST(residuals_have_places)
 {
-    residuals *r = NULL;
     kv_array **to = NULL;
-    CHECK_OK(residuals_place(&r, 2, &to, &e));
+    residuals *r = MADE(residuals, residuals_place, 2, &to);
     CHECK(r && to == &r->items[2]);
     CHECK_INT(r->n, 3);
     CHECK(malloc_usable_size(r) < 2 * sizeof *r);
@@ -397,22 +381,14 @@ TEST(residuals_without_memory)
 {
     residuals *r = NULL;
     kv_array **to = NULL;
-    mem_fail_at(-1);
-    CHECK_INT(residuals_place(&r, 0, &to, &e), KV_E_MEMORY);
-    mem_fail_at(0);
+    CHECK_INT(WITHOUT_MEMORY(-1, residuals_place(&r, 0, &to, &e)), KV_E_MEMORY);
     CHECK(!r && !to);
-    e = (kv_err){0};
-    mem_fail_at(-2);
-    CHECK_INT(residuals_place(&r, 5, &to, &e), KV_E_MEMORY);
-    mem_fail_at(0);
+    CHECK_INT(WITHOUT_MEMORY(-2, residuals_place(&r, 5, &to, &e)), KV_E_MEMORY);
     CHECK(!to);
     CHECK(!r || r->n == 0);
-    e = (kv_err){0};
     CHECK_OK(residuals_place(&r, 5, &to, &e));
-    mem_fail_at(-1);
     to = NULL;
-    CHECK_INT(residuals_place(&r, 50, &to, &e), KV_E_MEMORY);
-    mem_fail_at(0);
+    CHECK_INT(WITHOUT_MEMORY(-1, residuals_place(&r, 50, &to, &e)), KV_E_MEMORY);
     CHECK(!to);
     CHECK_INT(r->n, 6);
     residuals_free(r);
@@ -431,11 +407,8 @@ TEST(residuals_are_shared)
     *to = one();
     for (int n = 1; n <= 2; n++) {
         copy = &empty;
-        mem_fail_at(-n);
-        CHECK_INT(residuals_share(&copy, r, &e), KV_E_MEMORY);
-        mem_fail_at(0);
+        CHECK_INT(WITHOUT_MEMORY(-n, residuals_share(&copy, r, &e)), KV_E_MEMORY);
         CHECK(!copy);
-        e = (kv_err){0};
     }
     CHECK_OK(residuals_share(&copy, r, &e)); /* of one */
     CHECK(copy && copy->n == 1 && copy->items[0] == r->items[0] && !copy->sum);

@@ -12,18 +12,14 @@ enum { LONG = 400003 };
 /* Numbers with many that are equal, in no order; whole ones for integers. */
 static kv_array *mixed(kv_dtype dtype, int64_t n)
 {
-    kv_array *a = NULL, *b = NULL;
-    void *data = NULL;
     uint32_t seed = 1;
-    CHECK_OK(kv_array_new(&a, KV_FLOAT64, 1, &n, cpu0, &e));
-    CHECK_OK(kv_array_write(a, &data, &e));
+    own_array *a = MADE(kv_array, kv_array_new, KV_FLOAT64, 1, &n, cpu0);
+    double *data = array_data(a);
     for (int64_t i = 0; i < n; i++) {
         seed = seed * 1664525u + 1013904223u;
-        ((double *)data)[i] = (double)(seed >> 16) - 30000;
+        data[i] = (double)(seed >> 16) - 30000;
     }
-    CHECK_OK(kv_array_dup(&b, a, dtype, cpu0, &e));
-    kv_array_unref(a);
-    return b;
+    return MADE(kv_array, kv_array_dup, a, dtype, cpu0);
 }
 
 static int by_number(const void *a, const void *b)
@@ -84,13 +80,11 @@ TEST(sort_nan)
 /* An array without axes is a line of one element, along axis 0 and -1. */
 TEST(sort_without_axes)
 {
-    own_array *a = NULL, *r = NULL, *order = NULL;
-    void *data = NULL;
-    CHECK_OK(kv_array_new(&a, KV_FLOAT32, 0, NULL, cpu0, &e));
-    CHECK_OK(kv_array_write(a, &data, &e));
-    *(float *)data = 3;
-    CHECK_OK(sort_array(&r, a, SORT_VALUES, 0, false, &e));
-    CHECK_OK(sort_array(&order, a, SORT_INDICES, -1, true, &e));
+    own_array *a = MADE(kv_array, kv_array_new, KV_FLOAT32, 0, NULL, cpu0);
+    float *data = array_data(a);
+    *data = 3;
+    own_array *r = MADE(kv_array, sort_array, a, SORT_VALUES, 0, false);
+    own_array *order = MADE(kv_array, sort_array, a, SORT_INDICES, -1, true);
     CHECK(kv_array_ndim(r) == 0 && *(const float *)array_elements(r) == 3);
     CHECK(kv_array_ndim(order) == 0 && *(const int64_t *)array_elements(order) == 0);
     CHECK_ERR(sort_array(&r, a, SORT_VALUES, 1, false, &e), KV_E_INDEX,
@@ -138,16 +132,13 @@ TEST(sort_order_of_memory)
 /* An element beside inf, and inf beside inf: the distance times 0 would be nan. */
 TEST(sort_quantiles_of_inf)
 {
-    kv_array *a = NULL, *q = NULL;
-    void *data = NULL;
     double x[4];
-    CHECK_OK(kv_array_new(&a, KV_FLOAT64, 1, (int64_t[]){4}, cpu0, &e));
-    CHECK_OK(kv_array_write(a, &data, &e));
+    own_array *a = MADE(kv_array, kv_array_new, KV_FLOAT64, 1, (int64_t[]){4}, cpu0);
+    void *data = array_data(a);
     memcpy(data, (double[]){INFINITY, 1, INFINITY, 2}, sizeof x);
-    CHECK_OK(sort_quantiles(&q, a, (double[]){0, 1. / 3, 5. / 6, 1}, 4, 0, &e));
+    kv_array *q = MADE(kv_array, sort_quantiles, a, (double[]){0, 1. / 3, 5. / 6, 1}, 4, 0);
     array_read_all(q, x);
     CHECK(x[0] == 1 && x[1] == 2 && x[2] == INFINITY && x[3] == INFINITY);
-    kv_array_unref(a);
 }
 
 TEST(sort_and_scan_stop)

@@ -210,15 +210,11 @@ static void set_optimizer(kv *store)
 
 static kv_array *filled(const int64_t *shape, kv_dtype dtype, float x)
 {
-    kv_array *one = NULL, *a = NULL;
-    void *data;
-    CHECK_OK(kv_array_new(&one, KV_FLOAT32, 2, shape, (kv_ctx){0}, &e));
-    CHECK_OK(kv_array_write(one, &data, &e));
+    own_array *one = MADE(kv_array, kv_array_new, KV_FLOAT32, 2, shape, (kv_ctx){0});
+    float *data = array_data(one);
     for (int64_t i = 0; i < kv_array_size(one); i++)
-        ((float *)data)[i] = x + (float)i;
-    CHECK_OK(kv_array_dup(&a, one, dtype, (kv_ctx){0}, &e));
-    kv_array_unref(one);
-    return a;
+        data[i] = x + (float)i;
+    return MADE(kv_array, kv_array_dup, one, dtype, (kv_ctx){0});
 }
 
 /* pushes: of every part, other values each time. */
@@ -362,14 +358,13 @@ TEST(states_go_back)
     CHECK(part_slot(0)->updates == 5);
     for (int i = 0; i < SERVERS; i++) {
         const int64_t lists[SERVERS][3] = {{2, 0, 1}, {1, 2}};
-        buf message = {0};
+        own_buf message = {0};
         buf_put(&message, (const char *)lists[i], i == 0 ? 24 : 16);
         buf_put(&message, before[i].data, before[i].len);
         CHECK_OK(states_take(&servers[i], message.data, (int64_t)message.len, &e));
         print_server(i, &after[i]);
         CHECK(before[i].len == after[i].len &&
               memcmp(before[i].data, after[i].data, after[i].len) == 0);
-        buf_release(&message);
         buf_release(&before[i]);
         buf_release(&after[i]);
     }
@@ -435,7 +430,7 @@ static int damaged_look(void)
 TEST(states_damaged_for_a_worker)
 {
     int refused = 0;
-    buf whole = {0};
+    own_buf whole = {0};
     make_all(false);
     CHECK_OK(states_give(&servers[0], (const char *)(const int64_t[]){2, 0, 1}, 24, &whole, &e));
     for (int64_t i = 0; i < (int64_t)whole.len; i++) {
@@ -448,14 +443,13 @@ TEST(states_damaged_for_a_worker)
     }
     CHECK(refused > (int)whole.len / 2);
     CHECK_INT(damaged_look(), KV_OK);
-    buf_release(&whole);
     free_all();
 }
 
 TEST(states_damaged_for_a_server)
 {
     static const int64_t list[] = {2, 0, 1}, wrong[] = {2, 0, 2}, twice[] = {2, 1, 1};
-    buf message = {0}, before = {0}, after = {0};
+    own_buf message = {0}, before = {0}, after = {0};
     make_all(false);
     print_server(0, &before);
     buf_put(&message, (const char *)list, sizeof list);
@@ -478,9 +472,6 @@ TEST(states_damaged_for_a_server)
     CHECK_CODE(states_take(&servers[0], message.data, (int64_t)message.len, &e), KV_E_INTERNAL);
     memcpy(message.data, twice, sizeof twice);
     CHECK_CODE(states_take(&servers[0], message.data, (int64_t)message.len, &e), KV_E_INTERNAL);
-    buf_release(&message);
-    buf_release(&before);
-    buf_release(&after);
     free_all();
 }
 

@@ -92,9 +92,7 @@ TEST(stop_answers_of_a_thread)
 
 static kv_array *large(void)
 {
-    kv_array *a = NULL;
-    CHECK_OK(kv_array_new(&a, KV_FLOAT32, 2, (int64_t[]){1000, 2000}, cpu0, &e));
-    return a;
+    return MADE(kv_array, kv_array_new, KV_FLOAT32, 2, (int64_t[]){1000, 2000}, cpu0);
 }
 
 #define ENDS(call)                                                                                 \
@@ -135,14 +133,13 @@ TEST(stop_arrangements)
 TEST(stop_not_in_place)
 {
     own_array *a = large(), *one = NULL;
-    const void *data = NULL;
     float three = 3;
     CHECK_OK(kv_array_wrap(&one, &three, KV_FLOAT32, 0, NULL, cpu0, NULL, NULL, &e));
     stop_ask(always);
     CHECK_OK(array_assign_slice(a, NULL, 0, one, &e));
     stop_ask(NULL);
-    CHECK_OK(kv_array_read(a, &data, &e));
-    CHECK(((const float *)data)[0] == 3 && ((const float *)data)[1999999] == 3);
+    const float *data = array_elements(a);
+    CHECK(data[0] == 3 && data[1999999] == 3);
 }
 
 TEST(stop_texts)
@@ -163,9 +160,8 @@ TEST(stop_expressions)
 {
     kv_array *a = large(), *out = NULL;
     own_arena nodes = {0};
-    ast *tree = NULL;
     const source src = {.name = "x", .text = "x*2 + x", .len = 7, .line = 1, .col = 1};
-    CHECK_OK(parse_expr_text(&tree, &src, &nodes, &e));
+    ast *tree = MADE(ast, parse_expr_text, &src, &nodes);
     const expr_leaf leaves[] = {{.array = a}, {.number = host_int(2)}, {.array = a}};
     stop_ask(always);
     CHECK_ERR(expr_eval(&out, tree, leaves, 3, &src, &e), KV_E_INTERRUPTED, "interrupted");

@@ -113,7 +113,6 @@ TEST(store_async_a_wait_with_a_limit_says_what_it_found)
 
 TEST(store_async_push_returns_before_its_updater_has_run)
 {
-    kv_info info;
     gate g = {0};
     own_kv *s = new_store(NULL);
     own_array *a = large_full(5), *out = large_full(0);
@@ -123,13 +122,13 @@ TEST(store_async_push_returns_before_its_updater_has_run)
     CHECK_OK(kv_push(s, keys, 1, &a, NULL, &e));
     CHECK_OK(kv_pull(s, keys, 1, &out, NULL, &e));
     CHECK_INT(atomic_load(&g.calls), 0);
-    CHECK_OK(kv_find(s, keys, &info, &e));
+    kv_info info = info_of(s, keys[0]);
     CHECK_INT(info.pending, 3);
     CHECK_INT(info.pushes, 2);
     atomic_store(&g.open, 1);
     CHECK_OK(kv_wait(s, &e));
     CHECK_INT(atomic_load(&g.calls), 2);
-    CHECK_OK(kv_find(s, keys, &info, &e));
+    info = info_of(s, keys[0]);
     CHECK_INT(info.pending, 0);
 }
 
@@ -142,7 +141,6 @@ TEST(store_async_many_small_keys_wait_for_one_that_is_busy)
     static gate g;
     int64_t shape[] = {LENGTH};
     kv *slow = new_store(NULL), *s = new_store("{ stored += input }");
-    const void *data = NULL;
     for (int i = 0; i < N; i++) {
         many[i].id = i;
         CHECK_OK(kv_array_new(&values[i], KV_FLOAT32, 1, shape, cpu0, &e));
@@ -153,10 +151,9 @@ TEST(store_async_many_small_keys_wait_for_one_that_is_busy)
     CHECK_OK(kv_init(slow, many, 2, both, NULL, &e));
     CHECK_OK(kv_set_updater(slow, pass, &g, NULL, &e));
     for (int i = 0; i < N; i++) {
-        void *x = NULL;
-        CHECK_OK(kv_array_write(values[i], &x, &e));
+        float *x = array_data(values[i]);
         for (int j = 0; j < LENGTH; j++)
-            ((float *)x)[j] = (float)(i + j);
+            x[j] = (float)(i + j);
     }
     CHECK_OK(kv_push(slow, many, 2, both, NULL, &e)); /* its first element becomes 1 */
     CHECK_OK(kv_pull(slow, many, 1, &values[N / 2], NULL, &e));
@@ -164,9 +161,9 @@ TEST(store_async_many_small_keys_wait_for_one_that_is_busy)
     CHECK_OK(kv_pull(s, many, N, outs, NULL, &e));
     atomic_store(&g.open, 1);
     for (int i = 0; i < N; i++) {
-        CHECK_OK(kv_array_read(outs[i], &data, &e));
+        const float *data = array_elements(outs[i]);
         for (int j = 0; j < LENGTH; j++)
-            CHECK_INT(((const float *)data)[j], i == N / 2 ? j == 0 : i + j);
+            CHECK_INT(data[j], i == N / 2 ? j == 0 : i + j);
     }
     kv_free(s);
     kv_free(slow);
@@ -182,7 +179,6 @@ TEST(store_async_a_refused_update_is_told_by_the_next_wait)
     gate g = {.code = 77};
     own_kv *s = new_store(NULL);
     kv_array *a = large_full(5), *values[] = {a, a, a}, *out = large_full(0);
-    const void *got = NULL;
     atomic_store(&g.open, 1);
     CHECK_OK(kv_init(s, keys, 3, values, NULL, &e));
     CHECK_OK(kv_set_updater(s, pass, &g, NULL, &e));
@@ -191,8 +187,8 @@ TEST(store_async_a_refused_update_is_told_by_the_next_wait)
     CHECK_OK(kv_wait(s, &e));
     for (int i = 0; i < 3; i++) {
         CHECK_OK(kv_pull(s, &keys[i], 1, &out, NULL, &e));
-        CHECK_OK(kv_array_read(out, &got, &e));
-        CHECK_INT(((const float *)got)[0], i == 1 ? 5 : 6);
+        const float *got = array_elements(out);
+        CHECK_INT(got[0], i == 1 ? 5 : 6);
     }
     kv_array_unref(a);
     kv_array_unref(out);
@@ -201,7 +197,6 @@ TEST(store_async_a_refused_update_is_told_by_the_next_wait)
 /* The updater of one key of the call is held up; what the others stored can be had. */
 TEST(store_async_keys_of_a_call_end_one_by_one)
 {
-    kv_info info;
     gate g = {.only = 1};
     if (pool_workers() == 1)
         test_skip("one thread does nothing else meanwhile");
@@ -212,14 +207,13 @@ TEST(store_async_keys_of_a_call_end_one_by_one)
     CHECK_OK(kv_set_updater(s, pass, &g, NULL, &e));
     CHECK_OK(kv_push(s, keys, 2, values, NULL, &e));
     CHECK_OK(kv_pull(s, &keys[0], 1, &out, NULL, &e));
-    const void *got = NULL;
-    CHECK_OK(kv_array_read(out, &got, &e));
-    CHECK(((const float *)got)[0] == 2);
-    CHECK_OK(kv_find(s, &keys[1], &info, &e));
+    const float *got = array_elements(out);
+    CHECK(got[0] == 2);
+    kv_info info = info_of(s, keys[1]);
     CHECK_INT(info.pending, 1);
     atomic_store(&g.open, 1);
     CHECK_OK(kv_wait(s, &e));
-    CHECK_OK(kv_find(s, &keys[1], &info, &e));
+    info = info_of(s, keys[1]);
     CHECK_INT(info.pending, 0);
 }
 
@@ -261,24 +255,22 @@ TEST(store_async_parts_cover_every_element_once)
     kv_array *a[N], *outs[N];
     own_kv *s = new_store("{ stored += input * 3 }");
     for (int k = 0; k < N; k++) {
-        void *data = NULL;
         many[k] = (kv_key){.id = k};
         CHECK_OK(kv_array_new(&a[k], KV_FLOAT32, 1, &sizes[k], cpu0, &e));
         CHECK_OK(kv_array_new(&outs[k], KV_FLOAT64, 1, &sizes[k], cpu0, &e));
-        CHECK_OK(kv_array_write(a[k], &data, &e));
+        float *data = array_data(a[k]);
         for (int64_t i = 0; i < sizes[k]; i++)
-            ((float *)data)[i] = (float)(i % 1000 + k);
+            data[i] = (float)(i % 1000 + k);
     }
     CHECK_OK(kv_init(s, many, N, a, NULL, &e));
     for (int round = 0; round < 3; round++)
         CHECK_OK(kv_push(s, many, N, a, NULL, &e));
     CHECK_OK(kv_pull(s, many, N, outs, NULL, &e));
     for (int k = 0; k < N; k++) {
-        const void *got = NULL;
-        CHECK_OK(kv_array_read(outs[k], &got, &e));
+        const double *got = array_elements(outs[k]);
         for (int64_t i = 0; i < sizes[k]; i++)
-            if (((const double *)got)[i] != 10.0 * (double)(i % 1000 + k))
-                CHECK_INT(((const double *)got)[i], 10 * (i % 1000 + k));
+            if (got[i] != 10.0 * (double)(i % 1000 + k))
+                CHECK_INT(got[i], 10 * (i % 1000 + k));
         kv_array_unref(a[k]);
         kv_array_unref(outs[k]);
     }

@@ -30,11 +30,9 @@ static int64_t resident(void)
 static void train(kv *s, int64_t size, int n)
 {
     kv_key key = {.id = 3};
-    own_array *out = NULL;
-    CHECK_OK(kv_array_new(&out, KV_FLOAT32, 1, &size, cpu0, &e));
+    own_array *out = MADE(kv_array, kv_array_new, KV_FLOAT32, 1, &size, cpu0);
     for (int i = 0; i < n; i++) {
-        own_array *a = NULL;
-        CHECK_OK(kv_array_new(&a, KV_FLOAT32, 1, &size, cpu0, &e));
+        own_array *a = MADE(kv_array, kv_array_new, KV_FLOAT32, 1, &size, cpu0);
         CHECK_OK(kv_push(s, &key, 1, &a, NULL, &e));
         if (i % 10 == 0)
             CHECK_OK(kv_pull(s, &key, 1, &out, NULL, &e));
@@ -92,16 +90,15 @@ static void check_peak(const char *type, kv_dtype dtype, int n, const char *opti
 {
     const int64_t bytes = (int64_t)96 << 20, size = bytes / kv_dtype_bytes(dtype), before = peak();
     own_kv *s = NULL;
-    kv_array *values[4] = {NULL};
+    own_arrays *values[5] = {NULL};
     kv_key keys[4] = {{.id = 3}, {.id = 3}, {.id = 3}, {.id = 3}};
     if (SANITIZED)
         test_skip("a sanitizer has memory of its own");
     for (int v = 0; v < n; v++) {
-        void *data;
         CHECK_OK(kv_array_new(&values[v], dtype, 1, &size, cpu0, &e));
-        CHECK_OK(kv_array_write(values[v], &data, &e));
+        char *data = array_data(values[v]);
         for (int64_t i = 0; i < bytes; i += 4096) /* zeros take no memory until they are written */
-            ((char *)data)[i] = 0;
+            data[i] = 0;
     }
     CHECK_OK(kv_create(type, NULL, 0, &s, &e));
     CHECK_OK(kv_init(s, keys, 1, values, NULL, &e));
@@ -113,8 +110,6 @@ static void check_peak(const char *type, kv_dtype dtype, int n, const char *opti
     CHECK_OK(kv_pull(s, keys, 1, values, NULL, &e));
     CHECK_OK(kv_wait(s, &e));
     CHECK(peak() - before < (n + 1 + states) * bytes + ((int64_t)64 << 20));
-    for (int v = 0; v < n; v++)
-        kv_array_unref(values[v]);
 }
 
 TEST(store_memory_peak_of_a_push)

@@ -62,9 +62,7 @@ static int draw_size(caller *w)
 /* Every element of an array is the same; returns it. */
 static int64_t only_number(kv_array *a)
 {
-    const void *data = NULL;
-    CHECK_OK(kv_array_read(a, &data, &e));
-    const int64_t *x = data;
+    const int64_t *x = array_elements(a);
     for (int64_t i = 1; i < kv_array_size(a); i++)
         if (x[i] != x[0])
             CHECK_INT(x[i], x[0]);
@@ -80,19 +78,6 @@ static kv_key own_key(const caller *w, int k)
 static int64_t updated(int store, int64_t stored, int64_t sum)
 {
     return store == 0 ? sum : stored + sum;
-}
-
-static int add(void *arg, const kv_key *key, kv_array *input, kv_array *stored, kv_err *e)
-{
-    const void *x = NULL;
-    void *y = NULL;
-    (void)arg, (void)key;
-    int rc = kv_array_read(input, &x, e);
-    if (rc || (rc = kv_array_write(stored, &y, e)))
-        return rc;
-    for (int64_t i = 0; i < kv_array_size(stored); i++)
-        ((int64_t *)y)[i] += ((const int64_t *)x)[i];
-    return KV_OK;
 }
 
 /* ---- The calls ---- */
@@ -155,12 +140,11 @@ static void pull_own(caller *w, int store, const kv_call *how)
 /* Numbers stay small enough not to wrap. */
 static void change_mine(caller *w)
 {
-    void *data = NULL;
     int k = draw_size(w);
     w->is[k] = (int64_t)draw(w, 1000);
-    CHECK_OK(kv_array_write(w->mine[k], &data, &e));
+    int64_t *data = array_data(w->mine[k]);
     for (int64_t i = 0; i < sizes[k]; i++)
-        ((int64_t *)data)[i] = w->is[k];
+        data[i] = w->is[k];
 }
 
 /* Another array, while operations may still read the old one. */
@@ -176,12 +160,11 @@ static void replace_mine(caller *w)
 static void bound(caller *w)
 {
     for (int k = 0; k < OWN; k++) {
-        void *data = NULL;
         if (w->has[k] < (int64_t)1 << 40 && w->has[k] > -((int64_t)1 << 40))
             continue;
-        CHECK_OK(kv_array_write(w->out[k], &data, &e));
+        int64_t *data = array_data(w->out[k]);
         for (int64_t i = 0; i < sizes[k]; i++)
-            ((int64_t *)data)[i] = 1;
+            data[i] = 1;
         w->has[k] = 1;
     }
 }
@@ -267,13 +250,12 @@ static void *work(void *arg)
 /* A store that assigns, one with a rule on device, one with a C callback. */
 static void make_stores(place *p)
 {
-    kv_rule *r = NULL;
     for (int s = 0; s < STORES; s++)
         CHECK_OK(kv_create(s == 1 ? "device" : "local", NULL, 0, &p[s].store, &e));
-    CHECK_OK(kv_rule_new(&r, "{ stored += input }", NULL, 0, 0, &e));
+    kv_rule *r = MADE(kv_rule, kv_rule_new, "{ stored += input }", NULL, 0, 0);
     CHECK_OK(kv_set_rule(p[1].store, r, NULL, 0, &e));
     kv_rule_free(r);
-    CHECK_OK(kv_set_updater(p[2].store, add, NULL, NULL, &e));
+    CHECK_OK(kv_set_updater(p[2].store, add_input, NULL, NULL, &e));
     for (int k = 0; k < SHARED; k++) {
         own_array *zeros = int64_full(sizes[k], 0);
         for (int s = 0; s < STORES; s++)

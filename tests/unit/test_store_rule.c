@@ -30,13 +30,12 @@ static void push_to(kv *s, int64_t key, int n, kv_dtype dtype, double x)
 /* Every element of the key is want. */
 static void check_full(kv *s, int64_t key, double want)
 {
-    const void *data = NULL;
     own_array *out = array_full(KV_FLOAT64, 1, (int64_t[]){N}, -99, cpu0);
     CHECK_OK(kv_pull(s, &(kv_key){.id = key}, 1, &out, NULL, &e));
-    CHECK_OK(kv_array_read(out, &data, &e));
+    const double *data = array_elements(out);
     for (int i = 0; i < N; i++) {
-        if (((const double *)data)[i] != want)
-            CHECK_INT(((const double *)data)[i] * 1000, want * 1000);
+        if (data[i] != want)
+            CHECK_INT(data[i] * 1000, want * 1000);
     }
 }
 
@@ -253,7 +252,6 @@ TEST(store_rule_refuses_a_dtype_before_anything_changes)
 
 TEST(store_rule_moves_a_key_to_its_gpu)
 {
-    kv_info info;
     own_array *a = NULL, *ones = array_full(KV_FLOAT32, 1, (int64_t[]){N}, 1, cpu0);
     CHECK_OK(kv_set_virtual_gpus(2, &e));
     own_kv *s = make("device");
@@ -262,8 +260,7 @@ TEST(store_rule_moves_a_key_to_its_gpu)
     CHECK_OK(kv_array_dup(&a, ones, KV_FLOAT32, (kv_ctx){KV_GPU, 1}, &e));
     CHECK_OK(push(s, (int64_t[]){1, 1}, 2, a, &e));
     check_full(s, 1, 7);
-    CHECK_OK(kv_find(s, &(kv_key){.id = 1}, &info, &e));
-    CHECK(kv_ctx_same(info.ctx, (kv_ctx){KV_GPU, 1}));
+    CHECK(kv_ctx_same(info_of(s, id(1)).ctx, (kv_ctx){KV_GPU, 1}));
 }
 
 TEST(store_rule_memory_faults)
@@ -322,8 +319,7 @@ TEST(store_rule_prints_arrays)
 {
     own_kv *s = make("device");
     lines l = {{0}};
-    own_array *w = NULL;
-    CHECK_OK(kv_array_new(&w, KV_FLOAT32, 2, (int64_t[]){2, 2}, (kv_ctx){0}, &e));
+    own_array *w = MADE(kv_array, kv_array_new, KV_FLOAT32, 2, (int64_t[]){2, 2}, (kv_ctx){0});
     CHECK_OK(kv_init(s, &(kv_key){.id = 1}, 1, &w, NULL, &e));
     kv_set_print(s, take_line, &l);
     set_rule_with(s, "{ print key, stored, t; stored = 7; print stored; stored += input }", NULL,
@@ -371,10 +367,8 @@ TEST(store_rule_print_memory_faults)
         done = rc == KV_OK;
         /* either nothing happened, or only the line is missing */
         if (!done) {
-            kv_info info;
             CHECK_INT(rc, KV_E_MEMORY);
-            CHECK_OK(kv_find(s, &(kv_key){.id = 1}, &info, &e));
-            check_full(s, 1, info.pushes ? 3 : 1);
+            check_full(s, 1, info_of(s, id(1)).pushes ? 3 : 1);
             CHECK_TEXT(l.text, "");
         } else {
             CHECK_TEXT(l.text, "3000.0 [1. 1. 1. ... 1. 1. 1.]|");
@@ -404,9 +398,8 @@ TEST(store_rule_of_a_def)
     CHECK_TEXT(text, "rule=twice; text=def twice(k, grad, weight):\n    weight += grad * 2\n");
     own_array *one = array_full(KV_FLOAT32, 1, (int64_t[]){N}, 1, cpu0),
              *out = array_full(KV_FLOAT32, 1, (int64_t[]){N}, 0, cpu0);
-    const void *data = NULL;
     CHECK_OK(push(s, (int64_t[]){3}, 1, one, &e));
     CHECK_OK(kv_pull(s, &(kv_key){.id = 3}, 1, &out, NULL, &e));
-    CHECK_OK(kv_array_read(out, &data, &e));
-    CHECK(((const float *)data)[N - 1] == 3);
+    const float *data = array_elements(out);
+    CHECK(data[N - 1] == 3);
 }

@@ -37,30 +37,24 @@ static kv *open_store(kv_array *first)
 /* Pulls the key and compares its rows. */
 static void check(kv *s, const float *want)
 {
-    own_array *out = NULL;
-    const void *data = NULL;
-    CHECK_OK(kv_array_new_raw(&out, KV_FLOAT32, 2, (int64_t[]){5, 2}, cpu0, &e));
+    own_array *out = MADE(kv_array, kv_array_new_raw, KV_FLOAT32, 2, (int64_t[]){5, 2}, cpu0);
     CHECK_OK(kv_pull(s, &key, 1, &out, NULL, &e));
-    CHECK_OK(kv_array_read(out, &data, &e));
+    const float *data = array_elements(out);
     for (int i = 0; i < 10; i++)
-        CHECK(((const float *)data)[i] == want[i / 2]);
+        CHECK(data[i] == want[i / 2]);
 }
 
 static void check_bytes(kv *s, int64_t bytes)
 {
-    kv_info info;
-    CHECK_OK(kv_find(s, &key, &info, &e));
-    CHECK_INT(info.bytes, bytes);
+    CHECK_INT(info_of(s, key).bytes, bytes);
 }
 
 /* One push of up to three values, which are given back. */
 static void push(kv *s, kv_array *a, kv_array *b, kv_array *c)
 {
-    kv_array *values[] = {a, b, c};
+    own_arrays *values[] = {a, b, c, NULL};
     kv_key keys[] = {key, key, key};
     CHECK_OK(kv_push(s, keys, c ? 3 : b ? 2 : 1, values, NULL, &e));
-    for (int i = 0; i < 3; i++)
-        kv_array_unref(values[i]);
 }
 
 enum { ROW = 2 * 4 + 8, FULL = 5 * ROW, DENSE = 40 };
@@ -158,12 +152,10 @@ TEST(store_sparse_long_rows)
     for (int wide = 0; wide < 2; wide++) {
         const int64_t n = wide ? 3 : N, m = wide ? N : 3, shape[] = {n, m};
         const int64_t ids[] = {n - 2, n - 1};
-        own_array *w = NULL, *g = NULL;
         void *to = NULL;
-        const void *data = NULL;
         own_kv *s = NULL;
-        CHECK_OK(kv_array_new(&w, KV_FLOAT32, 2, shape, cpu0, &e));
-        CHECK_OK(kv_array_new_sparse(&g, KV_FLOAT32, 2, shape, 2, ids, cpu0, &e));
+        own_array *w = MADE(kv_array, kv_array_new, KV_FLOAT32, 2, shape, cpu0);
+        own_array *g = MADE(kv_array, kv_array_new_sparse, KV_FLOAT32, 2, shape, 2, ids, cpu0);
         CHECK_OK(kv_array_write_rows(g, &to, &e));
         for (int64_t i = 0; i < 2 * m; i++)
             ((float *)to)[i] = (float)(i + 1);
@@ -174,10 +166,10 @@ TEST(store_sparse_long_rows)
         set_rule(s, "{ rows present; stored = stored + input }");
         CHECK_OK(kv_push(s, &key, 1, &g, NULL, &e));
         CHECK_OK(kv_pull(s, &key, 1, &w, NULL, &e));
-        CHECK_OK(kv_array_read(w, &data, &e));
+        const float *data = array_elements(w);
         for (int64_t i = 0; i < n * m; i++) {
             int64_t at = i - (n - 2) * m;
-            CHECK(((const float *)data)[i] == (at < 0 ? 0 : (float)(2 * (at + 1))));
+            CHECK(data[i] == (at < 0 ? 0 : (float)(2 * (at + 1))));
         }
     }
 }
@@ -247,7 +239,6 @@ TEST(store_sparse_transactions)
 TEST(store_sparse_moves_to_a_gpu)
 {
     own_kv *s = NULL;
-    kv_info info;
     kv_array *a = rows(2, (int64_t[]){1, 4}, (float[]){5, 6}), *b = NULL;
     CHECK_OK(kv_set_virtual_gpus(1, &e));
     CHECK_OK(kv_create("device", NULL, 0, &s, &e));
@@ -256,8 +247,7 @@ TEST(store_sparse_moves_to_a_gpu)
     set_rule(s, "{ stored = stored + input }");
     push(s, b, a, NULL);
     check(s, (float[]){0, 15, 0, 0, 18});
-    CHECK_OK(kv_find(s, &key, &info, &e));
-    CHECK_INT(info.ctx.device, KV_GPU);
+    CHECK_INT(info_of(s, key).ctx.device, KV_GPU);
 }
 
 TEST(store_sparse_errors)
@@ -301,12 +291,10 @@ TEST(store_sparse_out_of_memory)
             kv_array *values[] = {one, one};
             kv_key keys[] = {key, key};
             own_kv *s = open_store(rows(1, (int64_t[]){1}, (float[]){5}));
-            int rc = KV_E_MEMORY;
             if (rules[i])
                 set_rule(s, rules[i]);
-            for (int n = 1; rc; n++) {
+            for (int n = 1, rc = KV_E_MEMORY; rc; n++) {
                 rc = WITHOUT_MEMORY(n, kv_push(s, keys, 2, values, NULL, &e));
-                e = (kv_err){0};
                 check(s, rc  ? (float[]){0, 5, 0, 0, 0}
                          : i ? (float[]){0, 15, 0, 0, 12}
                              : (float[]){0, 10, 0, 0, 12});

@@ -2,24 +2,9 @@
 #include <pthread.h>
 
 #include "kvstore.h"
-#include "test.h"
+#include "store_help.h"
 
 enum { THREADS = 8, ROUNDS = 500, N = 100 };
-
-static const kv_ctx cpu0 = {KV_CPU, 0};
-
-static int add(void *arg, const kv_key *key, kv_array *input, kv_array *stored, kv_err *e)
-{
-    const void *x = NULL;
-    void *y = NULL;
-    (void)arg, (void)key;
-    int rc = kv_array_read(input, &x, e);
-    if (rc || (rc = kv_array_write(stored, &y, e)))
-        return rc;
-    for (int i = 0; i < N; i++)
-        ((int64_t *)y)[i] += ((const int64_t *)x)[i];
-    return KV_OK;
-}
 
 typedef struct worker {
     pthread_t thread;
@@ -32,10 +17,9 @@ typedef struct worker {
 static void *work(void *arg)
 {
     worker *w = arg;
-    own_array *out = NULL;
     kv_key shared[] = {{.id = 1}, {.id = 0}, {.id = 1}};
     kv_array *values[] = {w->ones, w->ones, w->ones};
-    CHECK_OK(kv_array_new(&out, KV_FLOAT64, 1, (int64_t[]){N}, cpu0, &e));
+    own_array *out = MADE(kv_array, kv_array_new, KV_FLOAT64, 1, (int64_t[]){N}, cpu0);
     for (int64_t i = 0; i < ROUNDS; i++) {
         kv_key own = {.id = 100 + w->number * ROUNDS + i};
         CHECK_OK(kv_push(w->store, shared, 3, values, NULL, &e));
@@ -48,19 +32,16 @@ static void *work(void *arg)
 TEST(store_threads)
 {
     own_kv *s = NULL;
-    own_array *zeros = NULL, *ones = NULL;
-    void *data = NULL;
-    const void *got = NULL;
     worker w[THREADS];
     kv_key keys[] = {{.id = 0}, {.id = 1}};
     CHECK_OK(kv_create("local", NULL, 0, &s, &e));
-    CHECK_OK(kv_array_new(&zeros, KV_INT64, 1, (int64_t[]){N}, cpu0, &e));
-    CHECK_OK(kv_array_new(&ones, KV_INT64, 1, (int64_t[]){N}, cpu0, &e));
-    CHECK_OK(kv_array_write(ones, &data, &e));
+    own_array *zeros = MADE(kv_array, kv_array_new, KV_INT64, 1, (int64_t[]){N}, cpu0);
+    own_array *ones = MADE(kv_array, kv_array_new, KV_INT64, 1, (int64_t[]){N}, cpu0);
+    int64_t *data = array_data(ones);
     for (int i = 0; i < N; i++)
-        ((int64_t *)data)[i] = 1;
+        data[i] = 1;
     CHECK_OK(kv_init(s, keys, 2, (kv_array *[]){zeros, zeros}, NULL, &e));
-    CHECK_OK(kv_set_updater(s, add, NULL, NULL, &e));
+    CHECK_OK(kv_set_updater(s, add_input, NULL, NULL, &e));
     for (int i = 0; i < THREADS; i++) {
         w[i] = (worker){.store = s, .ones = ones, .number = i};
         CHECK(pthread_create(&w[i].thread, NULL, work, &w[i]) == 0);
@@ -70,8 +51,8 @@ TEST(store_threads)
     CHECK_INT(kv_num_keys(s), 2 + THREADS * ROUNDS);
     for (int k = 0; k < 2; k++) {
         CHECK_OK(kv_pull(s, &keys[k], 1, &zeros, NULL, &e));
-        CHECK_OK(kv_array_read(zeros, &got, &e));
+        const int64_t *got = array_elements(zeros);
         for (int i = 0; i < N; i++)
-            CHECK_INT(((const int64_t *)got)[i], (k + 1) * THREADS * ROUNDS);
+            CHECK_INT(got[i], (k + 1) * THREADS * ROUNDS);
     }
 }

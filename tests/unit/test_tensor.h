@@ -40,9 +40,7 @@ static inline buf tensor_file(const tensor_given *t, int64_t n)
 
 static inline checkpoint *tensor_open(const buf *file, const char *name)
 {
-    checkpoint *c = NULL;
-    CHECK_OK(checkpoint_open_memory(&c, file->data, file->len, name, &e));
-    return c;
+    return MADE(checkpoint, checkpoint_open_memory, file->data, file->len, name);
 }
 
 /* Splitmix64. */

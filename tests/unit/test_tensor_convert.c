@@ -95,9 +95,8 @@ TEST(tensor_convert_keys)
         CHECK_TEXT(checkpoint_at(c, i)->name, names[i]);
         CHECK_INT(checkpoint_at(c, i)->type, g.keys[i].type);
     }
-    kv_array *a;
     const void *data;
-    CHECK_OK(checkpoint_load(&a, c, 0, &e));
+    kv_array *a = MADE(kv_array, checkpoint_load, c, 0);
     CHECK_OK(kv_array_read(a, &data, &e));
     for (int i = 0; i < LONG; i++) {
         uint32_t want;
@@ -114,9 +113,8 @@ TEST(tensor_convert_keys)
     checkpoint_close(c);
 
     /* what is only copied is where it was, as it was */
-    char *text;
     size_t n;
-    CHECK_OK(file_read(OUT, &text, &n, &e));
+    char *text = file_text(OUT, &n);
     CHECK_OK(checkpoint_open_memory(&c, text, n, OUT, &e));
     CHECK(memcmp(text + checkpoint_at(c, 4)->offset, complex_pair, sizeof complex_pair) == 0);
     CHECK(memcmp(text + checkpoint_at(c, 3)->offset, numbers, 4) == 0);
@@ -199,14 +197,13 @@ TEST(tensor_convert_metadata)
     for (int i = 0; i < 4; i++) {
         static const char *const wanted[] = {"format=pt x=1 y=2 ", "format=pt x=4 y=2 z=6 ", "",
                                              "x=4 z=6 "};
-        checkpoint_text *texts;
+        own_mem checkpoint_text *texts = NULL;
         int64_t n;
         own_buf got = {0};
         CHECK_OK(conversion_metadata(&texts, &n, inputs, 2, i >= 2, set, i % 2 ? 3 : 0, &e));
         for (int64_t k = 0; k < n; k++)
             buf_printf(&got, "%s=%s ", texts[k].name, texts[k].text);
         CHECK_TEXT(buf_text(&got), wanted[i]);
-        mem_free(texts);
     }
     for (int i = 0; i < 2; i++) {
         checkpoint_close(inputs[i]);
@@ -226,7 +223,7 @@ TEST(tensor_convert_without_memory)
     int64_t n, made = 1;
     int code = KV_OK, failures = 0;
     for (n = 1; made >= n && n < 500; n++) {
-        checkpoint *c;
+        own_checkpoint *c = NULL;
         mem_fail_at(n);
         if (!(code = conversion_check(&g.c, &e)))
             code = conversion_run(&g.c, OUT, NULL, &e);
@@ -237,7 +234,6 @@ TEST(tensor_convert_without_memory)
         e = (kv_err){0};
         CHECK_OK(checkpoint_open(&c, OUT, NULL, &e));
         CHECK_INT(checkpoint_at(c, 0)->type, code ? TENSOR_F16 : TENSOR_F64);
-        checkpoint_close(c);
     }
     CHECK_INT(code, KV_OK);
     CHECK(failures > 10 && n < 500);

@@ -7,9 +7,8 @@ static int matches; /* that renaming_apply counted last */
 
 static void becomes(const char *rule, const char *name, const char *want)
 {
-    renaming *r = NULL;
     buf out = {0};
-    CHECK_OK(renaming_new(&r, rule, &e));
+    renaming *r = MADE(renaming, renaming_new, rule);
     CHECK_OK(renaming_apply(r, name, &out, &matches, &e));
     CHECK_TEXT(buf_text(&out), want);
     buf_release(&out);

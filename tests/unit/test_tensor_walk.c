@@ -339,11 +339,10 @@ static void shrinks(int64_t n, bool handled)
         sigaction(SIGBUS, &action, NULL);
         file_window_handled();
     }
-    checkpoint *c = NULL;
     atomic_llong sum = 0;
     const int64_t all = 0;
     cut_path = path;
-    CHECK_OK(checkpoint_open(&c, path, NULL, &e));
+    checkpoint *c = MADE(checkpoint, checkpoint_open, path, NULL);
     walk w = {.inputs = &c, .ninputs = 1, .at = &all, .ntensors = 1, .piece = cut_it,
               .arg = &sum};
     snprintf(want, sizeof want, "%s: the file became shorter while it was read", path);

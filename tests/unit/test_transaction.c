@@ -25,18 +25,9 @@ static void push_with(kv *s, kv_key key, double x)
 static double pulled(kv *s, kv_key key)
 {
     own_array *a = pair_of(-1);
-    const void *data;
     CHECK_OK(kv_pull(s, &key, 1, &a, NULL, &e));
-    CHECK_OK(kv_array_read(a, &data, &e));
-    double x = (double)((const float *)data)[1];
-    return x;
-}
-
-static kv_info info_of(kv *s, kv_key key)
-{
-    kv_info info;
-    CHECK_OK(kv_find(s, &key, &info, &e));
-    return info;
+    const float *data = array_elements(a);
+    return (double)data[1];
 }
 
 TEST(transaction_rolls_back)
@@ -262,49 +253,14 @@ TEST(transaction_without_memory)
     own_kv *s = make("local");
     own_array *a = pair_of(5);
     init_pair(s, id(3), 1);
-    mem_fail_at(1);
-    int rc = kv_begin(s, &e);
-    mem_fail_at(0);
-    CHECK_INT(rc, KV_E_MEMORY);
+    CHECK_INT(WITHOUT_MEMORY(1, kv_begin(s, &e)), KV_E_MEMORY);
     CHECK(!kv_in_transaction(s));
-    e = (kv_err){0};
     CHECK_OK(kv_begin(s, &e));
-    for (int n = 1;; n++) {
-        rc = WITHOUT_MEMORY(n, kv_push(s, &(kv_key){.id = 3}, 1, &a, NULL, &e));
-        if (rc == KV_OK)
-            break;
-        CHECK_INT(rc, KV_E_MEMORY);
-        e = (kv_err){0};
+    EACH_FAILURE(kv_push(s, &(kv_key){.id = 3}, 1, &a, NULL, &e))
         CHECK_INT(pulled(s, id(3)), 1);
-    }
     CHECK_INT(pulled(s, id(3)), 5);
     CHECK_OK(kv_rollback(s, &e));
     CHECK_INT(pulled(s, id(3)), 1);
-}
-
-/* The names of the keys are kept when the first one goes: of all keys, or of none. */
-TEST(transaction_without_memory_for_names)
-{
-    own_kv *s = make("local");
-    kv_key a = {.name = "a"}, b = {.name = "b"};
-    init_pair(s, a, 1);
-    init_pair(s, b, 2);
-    CHECK_OK(kv_begin(s, &e));
-    int rc = KV_E_MEMORY, n = 0;
-    while (rc) {
-        mem_fail_at(++n);
-        rc = kv_delete(s, &a, 1, &e);
-        mem_fail_at(0);
-        CHECK(rc == KV_OK || rc == KV_E_MEMORY);
-        CHECK_INT(pulled(s, b), 2);
-        if (rc)
-            CHECK_INT(pulled(s, a), 1);
-        e = (kv_err){0};
-    }
-    CHECK(n > 2); /* both names were refused once */
-    CHECK_OK(kv_rollback(s, &e));
-    CHECK_INT(pulled(s, a), 1);
-    CHECK_INT(pulled(s, b), 2);
 }
 
 TEST(transaction_puts_deleted_keys_back_as_they_were)
@@ -333,29 +289,4 @@ TEST(transaction_puts_deleted_keys_back_as_they_were)
     CHECK_OK(kv_delete(s, &(kv_key){.id = 2}, 1, &e));
     CHECK_OK(kv_rollback(s, &e));
     CHECK(s->slots.lost_keys); /* as it was */
-}
-
-/* What begin has shared until memory fails is given back, which the address sanitizer sees. */
-TEST(transaction_begins_without_memory)
-{
-    static const kv_opt two_bits[] = {{"type", "2bit"}};
-    own_kv *s = make("device");
-    CHECK_OK(kv_set_gradient_compression(s, two_bits, 1, &e));
-    CHECK_OK(kv_set_optimizer(s, "adam", NULL, 0, &e));
-    for (int i = 0; i < 2; i++) {
-        init_pair(s, id(i), 1);
-        push_with(s, id(i), 1);
-    }
-    CHECK(s->slots.items[0].residuals && s->slots.items[0].state);
-    int n = 1, rc = KV_E_MEMORY;
-    for (; rc; n++) {
-        mem_fail_at(-n);
-        rc = kv_begin(s, &e);
-        mem_fail_at(0);
-        CHECK(rc == KV_OK || rc == KV_E_MEMORY);
-        CHECK(kv_in_transaction(s) == !rc);
-        e = (kv_err){0};
-    }
-    CHECK(n > 7); /* the slots, and of each key three */
-    CHECK_OK(kv_rollback(s, &e));
 }
