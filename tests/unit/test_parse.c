@@ -596,6 +596,10 @@ TEST(parse_errors_of_brackets)
         {"(1\n)]", KV_E_SYNTAX, "2:2-3", "`]` stands where the end is needed", NULL},
         {"[\n(1 2)]", KV_E_SYNTAX, "2:4-5", "`2` stands where `)` is needed",
          "a comma stands between two values"},
+        {"[1 2.5]", KV_E_SYNTAX, "1:4-7", "`2.5` stands where `]` is needed",
+         "a comma stands between two values"},
+        {"f(1 'a')", KV_E_SYNTAX, "1:5-8", "`'a'` stands where `)` is needed",
+         "a comma stands between two values"},
         {"a)", KV_E_SYNTAX, "1:2-3", "`)` stands where the end is needed", NULL});
 }
 
