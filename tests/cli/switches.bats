@@ -251,7 +251,7 @@ while true { x = 1 }'
 
 @test "words: a rule in braces is one word" {
     kvctl -s s.kvs init w 'ones(2)'
-    kvctl -s s.kvs set-updater '{ stored += input * by }' --by 3
+    kvctl -s s.kvs set-updater $'{ stored += input * by } \n\t\n' --by 3
     kvctl -s s.kvs push w 'ones(2)'
     gives '[4. 4.]' kvctl -s s.kvs pull w
     while IFS='|' read -r rule col carets said; do

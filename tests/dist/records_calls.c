@@ -237,7 +237,9 @@ TEST(records_looks)
     settle();
     looks(0, 2);
     ask(1, 33, ASK_ROUNDS, none, NULL, 0);
-    memcpy(&x, replied(1, 33)->data, sizeof x);
+    const sent *reply = replied(1, 33);
+    int64_t of_one = reply->r.bytes;
+    memcpy(&x, reply->data, sizeof x);
     CHECK_INT(x.round, 0);
     CHECK_INT(x.pushed, 1);
     CHECK_INT(x.missing, 2);
@@ -246,6 +248,10 @@ TEST(records_looks)
     looks(1, 9);
     ask(1, 34, ASK_LOOK, (link_args){.look = 1}, NULL, 0);
     failed(1, link_call_number(34), KV_E_KEY, "there is no such key on server 2");
+    init_key(1, NULL, 3);
+    init_key(2, NULL, 3);
+    ask(1, 35, ASK_ROUNDS, none, NULL, 0);
+    CHECK_INT(replied(1, 35)->r.bytes, 3 * of_one);
     settle();
 }
 

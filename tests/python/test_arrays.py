@@ -435,6 +435,24 @@ class Tensors(Case):
         with self.assertRaises(mx.KVError):
             kv.push(0, Tensor(np.ones((300, 4), "complex64")))
 
+    def test_an_axis_of_one_has_any_stride(self):
+        capsule, strides = np.ones((1, 4), "float32").__dlpack__(), (ctypes.c_int64 * 2)(7, 1)
+        pointer = ctypes.pythonapi.PyCapsule_GetPointer
+        pointer.restype, pointer.argtypes = ctypes.c_void_p, (ctypes.py_object, ctypes.c_char_p)
+        # behind the address, the device, the number of axes, the dtype and the shape
+        ctypes.c_void_p.from_address(pointer(capsule, b"dltensor") + 32).value = ctypes.addressof(strides)
+
+        class Tensor:
+            def __dlpack__(self, stream=None):
+                return capsule
+
+            def __dlpack_device__(self):
+                return 1, 0
+        kv = mx.kv.create()
+        kv.init(0, np.zeros((1, 4), "float32"))
+        kv.push(0, Tensor())
+        self.assertEqual(kv[0].asnumpy().tolist(), [[1, 1, 1, 1]])
+
     def test_a_tensor_of_a_gpu_where_gpus_are_virtual(self):
         class Tensor:
             def __dlpack__(self, stream=None):

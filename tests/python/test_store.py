@@ -288,6 +288,7 @@ class Store(StoreCase):
         kv._barrier()
         kv._send_command_to_servers(1, "x")
         self.assertTrue(kv.is_capable("optimizer"))
+        self.assertRaises(TypeError, kv.is_capable, 3)
 
     def test_closed(self):
         with mx.kv.create() as kv:
@@ -295,6 +296,7 @@ class Store(StoreCase):
         self.assertTrue(kv.closed)
         self.fails("usage", kv.push, "a", ones())
         self.fails("usage", lambda: kv.type)
+        self.fails("usage", kv.is_capable, "optimizer")
         kv.close()
         self.assertEqual(repr(kv), "<KVStore, closed>")
 

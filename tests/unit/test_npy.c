@@ -181,7 +181,6 @@ TEST(npy_write_bfloat16_as_float32)
 TEST(npy_write_refuses)
 {
     const int64_t shape[] = {100000};
-    kv_array *b = NULL;
     FILE *f = fopen("/dev/full", "wb");
     if (!f)
         test_skip("no /dev/full");

@@ -590,6 +590,10 @@ TEST(parse_errors_of_brackets)
         {"(1\n)]", "2:2-3", "`]` stands where the end is needed"},
         {"[\n(1 2)]", "2:4-5", "`2` stands where `)` is needed",
          "a comma stands between two values"},
+        {"[1 2.5]", "1:4-7", "`2.5` stands where `]` is needed",
+         "a comma stands between two values"},
+        {"f(1 'a')", "1:5-8", "`'a'` stands where `)` is needed",
+         "a comma stands between two values"},
         {"a)", "1:2-3", "`)` stands where the end is needed"});
 }
 
