@@ -370,14 +370,12 @@ static item unary(walk *w, const ast *node, const item *kids)
     return node->op == OP_NEG ? one_operand(w, node, PROG_NEG, &kids[0], dtype, true) : kids[0];
 }
 
-/* A bound of clip; none is the one that never binds. */
+/* A bound of clip; none is the one that never binds: of integers the least or largest. */
 static prog_value bound(walk *w, const ast *node, const item *x, kv_dtype dtype, double none)
 {
     prog_type type = prog_type_of(dtype);
-    if (!x->is_host || x->number.kind != HOST_NONE)
-        return operand(w, node, x, dtype, type, false);
-    return type != PROG_I64 ? prog_const(w->b, type, none)
-                            : prog_const_int(w->b, type, none < 0 ? INT64_MIN : INT64_MAX);
+    bool binds = !x->is_host || x->number.kind != HOST_NONE;
+    return binds ? operand(w, node, x, dtype, type, false) : prog_const(w->b, type, none);
 }
 
 /* clip(x, c): to -c .. c, but only for c > 0. */

@@ -8,7 +8,8 @@
  * GPUs. There k0 to k3 are constants, and OF_T(f) is the function of the type: f of double, ff of
  * float, fi of int64, in <math.h>, arith.h and curve.h.
  *
- * Comparisons, logic, isfinite and isnan stand together, since prog_build.c asks for them by range.
+ * Comparisons, logic, isfinite and isnan stand together, since prog_build.c asks for them by range;
+ * and so do operations that cost several divisions (plan_levels.c): // to **, and exp to acos.
  */
 #pragma once
 

@@ -19,25 +19,11 @@
 /* What an operation costs, in divisions of float32. */
 static int32_t cost_of(const node *n)
 {
-    int32_t one = n->type == PROG_F64 ? 4 : 1;
-    switch ((int)n->op) {
-    case PROG_DIV:
-    case PROG_SQRT:
-        return one;
-    case PROG_FLOORDIV:
-    case PROG_MOD:
-    case PROG_POW:
-    case PROG_EXP:
-    case PROG_LOG:
-    case PROG_TANH:
-    case PROG_SIN:
-    case PROG_COS:
-    case PROG_ASIN:
-    case PROG_ACOS:
-        return 8;
-    default:
-        return 0;
-    }
+    if (n->op == PROG_DIV || n->op == PROG_SQRT)
+        return n->type == PROG_F64 ? 4 : 1;
+    bool python = n->op >= PROG_FLOORDIV && n->op <= PROG_POW;
+    bool curve = n->op >= PROG_EXP && n->op <= PROG_ACOS;
+    return python || curve ? 8 : 0;
 }
 
 /* ---- Levels ---------------------------------------------------------------------------------- */

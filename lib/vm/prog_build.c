@@ -228,18 +228,13 @@ static bool is_literal(const prog_builder *b, prog_value x)
     return is_const(b, x) && !b->nodes[x].number;
 }
 
-/* Returns true if x is the floating-point literal k, with the same sign of a zero. */
+/* Returns true if x is the literal k, with the same sign of a zero. */
 static bool is_number(const prog_builder *b, prog_value x, double k)
 {
     const node *n = &b->nodes[x];
-    return is_literal(b, x) && n->type != PROG_I64 && n->k.number == k &&
-           signbit(n->k.number) == signbit(k);
-}
-
-static bool is_integer(const prog_builder *b, prog_value x, int64_t k)
-{
-    const node *n = &b->nodes[x];
-    return is_literal(b, x) && n->type == PROG_I64 && n->k.integer == k;
+    if (!is_literal(b, x) || n->type == PROG_I64)
+        return is_literal(b, x) && n->k.integer == (int64_t)k;
+    return n->k.number == k && signbit(n->k.number) == signbit(k);
 }
 
 /* ---- Operations ------------------------------------------------------------------------------ */
@@ -280,55 +275,45 @@ static bool gives_truth(const prog_builder *b, prog_value x)
     return b->nodes[x].op >= PROG_EQ && b->nodes[x].op <= PROG_ISNAN;
 }
 
+/* Returns true if x op y is x for every x. In a sum of floats that is -0: -0 + 0 is 0. */
+static bool is_neutral(const prog_builder *b, prog_op op, prog_value y)
+{
+    bool whole = prog_value_type(b, y) == PROG_I64;
+    if (op == PROG_ADD)
+        return is_number(b, y, whole ? 0.0 : -0.0);
+    return (op == PROG_MUL || op == PROG_POW || (op == PROG_FLOORDIV && whole)) &&
+           is_number(b, y, 1);
+}
+
 /* Simpler nodes for x op y, or -1 when there are none. y may be a constant, x not unless y is
  * variable. */
-static prog_value simplify_float(prog_builder *b, prog_op op, prog_value x, prog_value y)
+static prog_value simplify_arithmetic(prog_builder *b, prog_op op, prog_value x, prog_value y)
 {
     prog_type type = prog_value_type(b, x);
-    bool known = y >= 0 && is_literal(b, y);
-    double k = known ? b->nodes[y].k.number : 0;
-    if (op == PROG_ADD && is_number(b, y, -0.0))
+    bool whole = type == PROG_I64, known = y >= 0 && is_literal(b, y);
+    double k = known && !whole ? b->nodes[y].k.number : 0;
+    const node inner = b->nodes[x];
+    if (known && is_neutral(b, op, y))
         return x;
     if (op == PROG_SUB && is_const(b, y))
         return apply2(b, PROG_ADD, x, negated(b, y));
-    if (op == PROG_MUL && is_number(b, y, 1))
+    /* of float32 exact in binary64, so that rounding it once is what x*x does */
+    if (op == PROG_POW && known && is_number(b, y, 2) && type != PROG_F64)
+        return apply2(b, PROG_MUL, x, x);
+    if (op == PROG_NEG && inner.op == PROG_NEG)
+        return inner.kid[0];
+    if (whole && (op == PROG_FLOOR || op == PROG_CEIL || op == PROG_ROUND))
         return x;
+    if (whole && (op == PROG_ISFINITE || op == PROG_ISNAN))
+        return prog_const_int(b, PROG_I64, op == PROG_ISFINITE);
+    if (whole)
+        return op == PROG_MUL && known && is_number(b, y, 0) ? y : -1;
     if (op == PROG_DIV && known && has_exact_inverse(k, type))
         return apply2(b, PROG_MUL, x, prog_const(b, type, 1 / k));
     if (op == PROG_POW && known && k == 0)
         return prog_const(b, type, 1);
-    if (op == PROG_POW && known && k == 1)
-        return x;
-    /* exact in binary64, so that rounding it once is what x*x does */
-    if (op == PROG_POW && known && k == 2 && type == PROG_F32)
-        return apply2(b, PROG_MUL, x, x);
-    const node inner = b->nodes[x];
-    if (op == PROG_NEG && inner.op == PROG_NEG)
-        return inner.kid[0];
     if (op == PROG_NEG && inner.op == PROG_MUL && is_const(b, inner.kid[1]))
         return apply2(b, PROG_MUL, inner.kid[0], negated(b, inner.kid[1]));
-    return -1;
-}
-
-static prog_value simplify_integer(prog_builder *b, prog_op op, prog_value x, prog_value y)
-{
-    bool known = y >= 0 && is_literal(b, y);
-    if (op == PROG_FLOOR || op == PROG_CEIL || op == PROG_ROUND)
-        return x;
-    if (op == PROG_ISFINITE || op == PROG_ISNAN)
-        return prog_const_int(b, PROG_I64, op == PROG_ISFINITE);
-    if (op == PROG_ADD && known && is_integer(b, y, 0))
-        return x;
-    if (op == PROG_SUB && is_const(b, y))
-        return apply2(b, PROG_ADD, x, negated(b, y));
-    if ((op == PROG_MUL || op == PROG_POW || op == PROG_FLOORDIV) && known && is_integer(b, y, 1))
-        return x;
-    if (op == PROG_MUL && known && is_integer(b, y, 0))
-        return y;
-    if (op == PROG_POW && known && is_integer(b, y, 2))
-        return apply2(b, PROG_MUL, x, x);
-    if (op == PROG_NEG && b->nodes[x].op == PROG_NEG)
-        return b->nodes[x].kid[0];
     return -1;
 }
 
@@ -339,7 +324,7 @@ static prog_value simplify(prog_builder *b, prog_op op, const prog_value *kid)
     prog_value x = kid[0], y = kid[1];
     if (op == PROG_NOT)
         return apply2(b, PROG_EQ, x, prog_const(b, type, 0));
-    if (op == PROG_NE && gives_truth(b, x) && (is_number(b, y, 0) || is_integer(b, y, 0)))
+    if (op == PROG_NE && gives_truth(b, x) && is_number(b, y, 0))
         return x;
     if ((op == PROG_AND || op == PROG_OR) && is_const(b, y)) {
         bool truth = truth_of(b, y);
@@ -352,9 +337,10 @@ static prog_value simplify(prog_builder *b, prog_op op, const prog_value *kid)
         return truth_of(b, x) ? kid[1] : kid[2];
     if (op == PROG_WHERE && kid[1] == kid[2])
         return kid[1];
-    if (op == PROG_CLIP && is_number(b, y, -INFINITY) && is_number(b, kid[2], INFINITY))
+    if (op == PROG_CLIP && type != PROG_I64 && is_number(b, y, -INFINITY) &&
+        is_number(b, kid[2], INFINITY))
         return x;
-    return type == PROG_I64 ? simplify_integer(b, op, x, y) : simplify_float(b, op, x, y);
+    return simplify_arithmetic(b, op, x, y);
 }
 
 static bool commutes(prog_op op)

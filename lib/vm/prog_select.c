@@ -40,7 +40,7 @@ typedef struct tile {
     int32_t slot;   /* the array it writes, or -1: a register */
     uint16_t kernel;
     uint8_t kind, type, to, from, narrow;
-    uint8_t nk;
+    bool constants; /* the loop has some */
     tile_constant k[KERNEL_CONSTANTS];
 } tile;
 
@@ -59,25 +59,38 @@ static tile_constant literal(double k)
     return (tile_constant){.k.number = k};
 }
 
-/* k times 1 or -1 */
-static tile_constant times(tile_constant k, double sign)
-{
-    k.k.number *= sign;
-    k.negated = k.number && k.negated != (sign < 0);
-    return k;
-}
-
 /* Returns true if the tile being made may swallow x: an operation that only this tile needs. */
 static bool swallows(const node *nodes, int32_t x, int op)
 {
     return nodes[x].uses == 1 && nodes[x].op == op;
 }
 
-/* v times k */
+/* An operand of a loop, and the constant that the loop has beside it: most often v times k. Either
+ * may stand by itself. */
 typedef struct term {
-    int32_t v;
+    int32_t v; /* -1: none */
     tile_constant k;
 } term;
+
+static const term nothing = {.v = -1};
+
+static term bare(int32_t x)
+{
+    return (term){.v = x};
+}
+
+static term constant(const node *nodes, int32_t x)
+{
+    return (term){-1, number(nodes, x)};
+}
+
+/* x with its constant times 1 or -1. */
+static term times(term x, double sign)
+{
+    x.k.k.number *= sign;
+    x.k.negated = x.k.number && x.k.negated != (sign < 0);
+    return x;
+}
 
 static term term_of(const node *nodes, int32_t x)
 {
@@ -97,37 +110,36 @@ static void set_kernel(tile *t, int kernel, int32_t a, int32_t b, int32_t c)
     t->kid[2] = c;
 }
 
-static void set_numbers(tile *t, tile_constant k0, tile_constant k1, tile_constant k2)
+/* A loop with constants: term i is operand i and constant i. */
+static void set_terms(tile *t, int kernel, term a, term b, term c)
 {
-    t->nk = 3;
-    t->k[0] = k0;
-    t->k[1] = k1;
-    t->k[2] = k2;
+    set_kernel(t, kernel, a.v, b.v, c.v);
+    t->constants = true;
+    t->k[0] = a.k;
+    t->k[1] = b.k;
+    t->k[2] = c.k;
 }
 
-/* sqrt(v + in) + out; a number that is not written is -0. */
+/* sqrt(v + k) + out; a number that is not written is -0. */
 typedef struct root {
-    int32_t v;
-    tile_constant in, out;
+    term in, out;
 } root;
 
 /* Returns true if x is such a root; its inner operations are swallowed. */
 static bool root_of(const node *nodes, int32_t x, root *r)
 {
     const node *n = &nodes[x];
-    *r = (root){.in = literal(-0.0), .out = literal(-0.0)};
+    r->out = (term){-1, literal(-0.0)};
     if (n->op == PROG_ADD && is_const(nodes, n->kid[1]) && swallows(nodes, n->kid[0], PROG_SQRT)) {
-        r->out = number(nodes, n->kid[1]);
+        r->out = constant(nodes, n->kid[1]);
         n = &nodes[n->kid[0]];
     }
     if (n->op != PROG_SQRT)
         return false;
-    r->v = n->kid[0];
-    n = &nodes[r->v];
-    if (swallows(nodes, r->v, PROG_ADD) && is_const(nodes, n->kid[1])) {
-        r->in = number(nodes, n->kid[1]);
-        r->v = n->kid[0];
-    }
+    r->in = (term){n->kid[0], literal(-0.0)};
+    n = &nodes[r->in.v];
+    if (swallows(nodes, r->in.v, PROG_ADD) && is_const(nodes, n->kid[1]))
+        r->in = (term){n->kid[0], number(nodes, n->kid[1])};
     return true;
 }
 
@@ -157,9 +169,7 @@ static bool match_sum(const node *nodes, int32_t x, term *a, term *b)
         is_const(nodes, n->kid[1]))
         return false;
     *a = term_of(nodes, n->kid[0]);
-    *b = term_of(nodes, n->kid[1]);
-    if (sub)
-        b->k = times(b->k, -1);
+    *b = times(term_of(nodes, n->kid[1]), sub ? -1 : 1);
     return true;
 }
 
@@ -168,121 +178,80 @@ static bool match_sum(const node *nodes, int32_t x, term *a, term *b)
 static void set_product(const node *nodes, tile *t, int kernel, term a, term b, int32_t c)
 {
     root r;
-    set_kernel(t, kernel, a.v, b.v, c);
-    set_numbers(t, a.k, b.k, literal(0));
+    set_terms(t, kernel, a, b, bare(c));
     if (kernel != KERNEL_DIVADD || nodes[c].uses != 1 || !root_of(nodes, c, &r))
         return;
-    set_kernel(t, KERNEL_ROOTDIVADD, a.v, b.v, r.v);
-    set_numbers(t, a.k, b.k, r.in);
-    t->k[3] = r.out;
+    set_terms(t, KERNEL_ROOTDIVADD, a, b, r.in);
+    t->k[3] = r.out.k;
 }
 
 /* x + sign*y of arrays */
 static void match_add_arrays(const node *nodes, tile *t, int32_t x, int32_t y, double sign)
 {
     int kernel;
-    term a = term_of(nodes, x), b = term_of(nodes, y), p, q;
+    term a = term_of(nodes, x), b = times(term_of(nodes, y), sign), p, q;
     int32_t c;
-    if (match_product(nodes, y, &kernel, &p, &c)) {
-        p.k = times(p.k, sign);
-        set_product(nodes, t, kernel, a, p, c);
-    } else if (match_product(nodes, x, &kernel, &p, &c)) {
-        b.k = times(b.k, sign);
+    if (match_product(nodes, y, &kernel, &p, &c))
+        set_product(nodes, t, kernel, a, times(p, sign), c);
+    else if (match_product(nodes, x, &kernel, &p, &c))
         set_product(nodes, t, kernel, b, p, c);
-    } else if (match_sum(nodes, x, &p, &q)) {
-        set_kernel(t, KERNEL_LIN3, p.v, q.v, b.v);
-        set_numbers(t, p.k, q.k, times(b.k, sign));
-    } else if (sign == 1 && match_sum(nodes, y, &p, &q)) {
-        set_kernel(t, KERNEL_LIN3, p.v, q.v, a.v);
-        set_numbers(t, p.k, q.k, a.k);
-    } else if (a.v != x || b.v != y) {
-        set_kernel(t, KERNEL_LIN2, a.v, b.v, -1);
-        set_numbers(t, a.k, times(b.k, sign), literal(0));
-    }
+    else if (match_sum(nodes, x, &p, &q))
+        set_terms(t, KERNEL_LIN3, p, q, b);
+    else if (sign == 1 && match_sum(nodes, y, &p, &q))
+        set_terms(t, KERNEL_LIN3, p, q, a);
+    else if (a.v != x || b.v != y)
+        set_terms(t, KERNEL_LIN2, a, b, nothing);
 }
 
 /* x + y or x - y */
 static void match_add(const node *nodes, tile *t, int32_t x, int32_t y, double sign)
 {
-    root r;
-    if (is_const(nodes, y) && swallows(nodes, x, PROG_SQRT)) {
-        root_of(nodes, x, &r);
-        set_kernel(t, KERNEL_ROOT, r.v, -1, -1);
-        set_numbers(t, r.in, number(nodes, y), literal(0));
-    } else if (is_const(nodes, y)) {
-        term a = term_of(nodes, x);
-        set_kernel(t, KERNEL_LIN1, a.v, -1, -1);
-        set_numbers(t, a.k, times(number(nodes, y), sign), literal(0));
-    } else if (is_const(nodes, x)) {
-        term b = term_of(nodes, y);
-        set_kernel(t, KERNEL_LIN1, b.v, -1, -1);
-        set_numbers(t, times(b.k, sign), number(nodes, x), literal(0));
-    } else {
+    if (is_const(nodes, y))
+        set_terms(t, KERNEL_LIN1, term_of(nodes, x), times(constant(nodes, y), sign), nothing);
+    else if (is_const(nodes, x))
+        set_terms(t, KERNEL_LIN1, times(term_of(nodes, y), sign), constant(nodes, x), nothing);
+    else
         match_add_arrays(nodes, t, x, y, sign);
-    }
-}
-
-static void match_mul(const node *nodes, tile *t, int32_t x, int32_t y)
-{
-    if (is_const(nodes, y)) {
-        set_kernel(t, KERNEL_LIN1, x, -1, -1);
-        set_numbers(t, number(nodes, y), literal(-0.0), literal(0));
-        return;
-    }
-    term a = term_of(nodes, x), b = term_of(nodes, y);
-    if (a.v != x) {
-        set_kernel(t, KERNEL_SCALEMUL, a.v, y, -1);
-        set_numbers(t, a.k, literal(0), literal(0));
-    } else if (b.v != y) {
-        set_kernel(t, KERNEL_SCALEMUL, b.v, x, -1);
-        set_numbers(t, b.k, literal(0), literal(0));
-    }
-}
-
-static void match_div(const node *nodes, tile *t, int32_t x, int32_t y)
-{
-    if (is_const(nodes, y)) {
-        set_kernel(t, KERNEL_DIVK, x, -1, -1);
-        set_numbers(t, number(nodes, y), literal(0), literal(0));
-    } else if (is_const(nodes, x)) {
-        set_kernel(t, KERNEL_KDIV, y, -1, -1);
-        set_numbers(t, number(nodes, x), literal(0), literal(0));
-    } else {
-        term a = term_of(nodes, x);
-        root r;
-        if (nodes[y].uses == 1 && root_of(nodes, y, &r)) {
-            set_kernel(t, KERNEL_ROOTDIV, a.v, r.v, -1);
-            set_numbers(t, a.k, r.in, r.out);
-            return;
-        }
-        if (a.v == x)
-            return;
-        set_kernel(t, KERNEL_SCALEDIV, a.v, y, -1);
-        set_numbers(t, a.k, literal(0), literal(0));
-    }
-}
-
-static void match_clip(const node *nodes, tile *t, const node *n)
-{
-    if (!is_const(nodes, n->kid[1]) || !is_const(nodes, n->kid[2]))
-        return;
-    t->nk = 3;
-    t->k[0] = number(nodes, n->kid[1]);
-    t->k[1] = number(nodes, n->kid[2]);
-    if (n->type == PROG_I64) {
-        set_kernel(t, KERNEL_CLIPKI, n->kid[0], -1, -1);
-        return;
-    }
-    term a = term_of(nodes, n->kid[0]);
-    t->k[2] = a.k;
-    set_kernel(t, KERNEL_CLIPK, a.v, -1, -1);
 }
 
 static void set_constant(const node *nodes, tile *t, int kernel, int32_t x, int32_t k)
 {
-    set_kernel(t, kernel, x, -1, -1);
-    t->nk = 1;
-    t->k[0] = number(nodes, k);
+    set_terms(t, kernel, (term){x, number(nodes, k)}, nothing, nothing);
+}
+
+static void match_mul(const node *nodes, tile *t, int32_t x, int32_t y)
+{
+    term a = term_of(nodes, x), b = term_of(nodes, y);
+    if (is_const(nodes, y))
+        set_terms(t, KERNEL_LIN1, (term){x, number(nodes, y)}, (term){-1, literal(-0.0)}, nothing);
+    else if (a.v != x)
+        set_terms(t, KERNEL_SCALEMUL, a, bare(y), nothing);
+    else if (b.v != y)
+        set_terms(t, KERNEL_SCALEMUL, b, bare(x), nothing);
+}
+
+static void match_div(const node *nodes, tile *t, int32_t x, int32_t y)
+{
+    term a = term_of(nodes, x);
+    root r;
+    if (is_const(nodes, y))
+        set_constant(nodes, t, KERNEL_DIVK, x, y);
+    else if (is_const(nodes, x))
+        set_constant(nodes, t, KERNEL_KDIV, y, x);
+    else if (nodes[y].uses == 1 && root_of(nodes, y, &r))
+        set_terms(t, KERNEL_ROOTDIV, a, r.in, r.out);
+    else if (a.v != x)
+        set_terms(t, KERNEL_SCALEDIV, a, bare(y), nothing);
+}
+
+static void match_clip(const node *nodes, tile *t, const node *n)
+{
+    bool whole = n->type == PROG_I64;
+    if (!is_const(nodes, n->kid[1]) || !is_const(nodes, n->kid[2]))
+        return;
+    term a = whole ? bare(n->kid[0]) : term_of(nodes, n->kid[0]);
+    set_terms(t, whole ? KERNEL_CLIPKI : KERNEL_CLIPK, (term){a.v, number(nodes, n->kid[1])},
+              constant(nodes, n->kid[2]), (term){-1, a.k});
 }
 
 /* min and max take the right one of two zeros, so those do not change places, nor what
@@ -310,44 +279,27 @@ static void match_compare(const node *nodes, tile *t, const node *n)
 static void match_where(const node *nodes, tile *t, const node *n)
 {
     bool yes = is_const(nodes, n->kid[1]), no = is_const(nodes, n->kid[2]);
-    if (!yes && !no)
-        return;
-    t->nk = 2;
-    t->k[0] = number(nodes, n->kid[yes ? 1 : 2]);
-    t->k[1] = number(nodes, n->kid[2]);
-    int32_t array = yes ? n->kid[2] : n->kid[1];
-    set_kernel(t,
-               yes && no ? KERNEL_WHERE_KK
-               : yes     ? KERNEL_WHERE_KV
-                         : KERNEL_WHERE_VK,
-               n->kid[0], yes && no ? -1 : array, -1);
+    term condition = {n->kid[0], number(nodes, n->kid[yes ? 1 : 2])};
+    if (yes && no)
+        set_terms(t, KERNEL_WHERE_KK, condition, constant(nodes, n->kid[2]), nothing);
+    else if (yes || no)
+        set_terms(t, yes ? KERNEL_WHERE_KV : KERNEL_WHERE_VK, condition,
+                  bare(n->kid[yes ? 2 : 1]), nothing);
 }
 
 static void match_float(const node *nodes, tile *t, int32_t i)
 {
     const node *n = &nodes[i];
     root r;
-    switch (n->op) {
-    case PROG_ADD:
-        match_add(nodes, t, n->kid[0], n->kid[1], 1);
-        return;
-    case PROG_SUB:
-        match_add(nodes, t, n->kid[0], n->kid[1], -1);
-        return;
-    case PROG_MUL:
+    if (root_of(nodes, i, &r)) {
+        if (n->op == PROG_ADD || r.in.v != n->kid[0])
+            set_terms(t, KERNEL_ROOT, r.in, r.out, nothing);
+    } else if (n->op == PROG_ADD || n->op == PROG_SUB) {
+        match_add(nodes, t, n->kid[0], n->kid[1], n->op == PROG_ADD ? 1 : -1);
+    } else if (n->op == PROG_MUL) {
         match_mul(nodes, t, n->kid[0], n->kid[1]);
-        return;
-    case PROG_DIV:
+    } else if (n->op == PROG_DIV) {
         match_div(nodes, t, n->kid[0], n->kid[1]);
-        return;
-    case PROG_SQRT:
-        if (root_of(nodes, i, &r) && r.v != n->kid[0]) {
-            set_kernel(t, KERNEL_ROOT, r.v, -1, -1);
-            set_numbers(t, r.in, r.out, literal(0));
-        }
-        return;
-    default: /* no fused loop begins with it */
-        return;
     }
 }
 
@@ -605,7 +557,7 @@ static void store_late(selection *s, const node_store *st)
     if (n->op == NODE_CONST && held == st->dtype) {
         t->kernel = KERNEL_FILL;
         t->kid[0] = -1;
-        t->nk = 1;
+        t->constants = true;
         t->k[0] = (tile_constant){.k = n->k, .number = n->number};
     }
 }
@@ -742,7 +694,7 @@ static void put_insts(const selection *s, prog *p, inst *out, pool_writer *w)
         if (t->kind == INST_KERNEL)
             in->run = t->narrow ? p->kernels->narrow(t->kernel, t->narrow)
                                 : p->kernels->run[t->type][t->kernel];
-        if (t->nk > 0)
+        if (t->constants)
             in->k = put_constants(w, t->type, t->k);
         p->narrows |= t->kind == INST_NARROW;
     }

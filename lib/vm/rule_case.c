@@ -81,6 +81,16 @@ static int16_t add_value(rule_case *c, host x)
     return (int16_t)c->nvalues++;
 }
 
+/* Without memory for it, the case fails. */
+static void add_link(rule_case *c, case_links *to, int16_t value, int16_t of)
+{
+    c->failed |= mem_grow(&to->items, &to->cap, to->n + 1, sizeof *to->items, NULL) != KV_OK;
+    if (c->failed)
+        return;
+    to->items[to->n].value = value;
+    to->items[to->n++].of = of;
+}
+
 host rule_case_param(const rule_run *r, int param)
 {
     const rule_binding *b = r->binding;
@@ -93,12 +103,9 @@ host rule_case_param(const rule_run *r, int param)
         x.varies = CASE_FIXED | (uint32_t)add_value(c, x);
         return x;
     }
-    case_param made = {(int16_t)param, add_value(c, x)};
-    if (mem_grow(&c->params, &c->params_cap, c->nparams + 1, sizeof made, NULL))
-        c->failed = true;
-    else
-        c->params[c->nparams++] = made;
-    x.varies = c->failed ? 0 : (uint32_t)made.value;
+    int16_t value = add_value(c, x);
+    add_link(c, &c->params, value, (int16_t)param);
+    x.varies = c->failed ? 0 : (uint32_t)value;
     return x;
 }
 
@@ -195,18 +202,15 @@ prog_value rule_case_give(rule_run *r, host x, prog_value v)
         return v;
     prog_value_known(r->b, v, &k.number, &k.integer);
     prog_type type = prog_value_type(r->b, v);
-    for (int64_t i = 0; i < c->ngifts; i++)
-        if (c->gifts[i].value == (int16_t)x.varies &&
-            c->numbers.entries[c->gifts[i].number - 1].type == type)
-            return prog_given(r->b, c->gifts[i].number, type, k);
+    for (int64_t i = 0; i < c->gifts.n; i++)
+        if (c->gifts.items[i].value == (int16_t)x.varies &&
+            c->numbers.entries[c->gifts.items[i].of - 1].type == type)
+            return prog_given(r->b, c->gifts.items[i].of, type, k);
     prog_entry made = {.how = NUMBER_GIVEN, .type = (uint8_t)type};
-    case_gift gift = {place_of(c, x), prog_numbers_add(&c->numbers, &made)};
-    if (!gift.number || mem_grow(&c->gifts, &c->gifts_cap, c->ngifts + 1, sizeof gift, NULL)) {
-        c->failed = true;
-        return v;
-    }
-    c->gifts[c->ngifts++] = gift;
-    return prog_given(r->b, gift.number, type, k);
+    int16_t value = place_of(c, x), number = prog_numbers_add(&c->numbers, &made);
+    c->failed |= !number;
+    add_link(c, &c->gifts, value, number);
+    return c->failed ? v : prog_given(r->b, number, type, k);
 }
 
 /* Takes over what the update is, and which of its numbers vary. */
@@ -214,11 +218,8 @@ static void keep_update(rule_case *c, rule_update *u)
 {
     for (int i = 0; i < PLAN_MAX_STATES; i++) {
         host *x = &u->numbers[i];
-        if (rule_case_varies(*x) && mem_grow(&c->results, &c->results_cap, c->nresults + 1,
-                                             sizeof *c->results, NULL) == KV_OK)
-            c->results[c->nresults++] = (case_result){(int16_t)i, place_of(c, *x)};
-        else if (rule_case_varies(*x))
-            c->failed = true;
+        if (rule_case_varies(*x))
+            add_link(c, &c->results, place_of(c, *x), (int16_t)i);
         x->varies = 0;
     }
     c->failed |= u->nprints > 0 || u->printed.len > 0;
@@ -253,9 +254,9 @@ void rule_case_unref(rule_case *c)
     arena_release(&c->memory);
     mem_free(c->values);
     mem_free(c->steps);
-    mem_free(c->params);
-    mem_free(c->gifts);
-    mem_free(c->results);
+    mem_free(c->params.items);
+    mem_free(c->gifts.items);
+    mem_free(c->results.items);
     mem_free(c);
 }
 
@@ -310,8 +311,8 @@ static bool take_inputs(const rule_case *c, const rule_binding *b, const rule_gi
         if (!take_input(&values[which], input_of(g, which)))
             return false;
     }
-    for (int64_t i = 0; i < c->nparams; i++)
-        if (!take_input(&values[c->params[i].value], b->values[c->params[i].param]))
+    for (int64_t i = 0; i < c->params.n; i++)
+        if (!take_input(&values[c->params.items[i].value], b->values[c->params.items[i].of]))
             return false;
     return true;
 }
@@ -396,17 +397,17 @@ bool rule_case_update(const rule_case *c, const rule_binding *b, const rule_give
     for (int64_t i = 0; i < c->nsteps; i++)
         if (!take_step(&c->steps[i], values))
             return false;
-    for (int64_t i = 0; i < c->ngifts; i++) {
-        int16_t number = c->gifts[i].number;
+    for (int64_t i = 0; i < c->gifts.n; i++) {
+        int16_t number = c->gifts.items[i].of;
         prog_type type = (prog_type)c->numbers.entries[number - 1].type;
-        if (!round_number(c, type, values[c->gifts[i].value], &numbers[number]))
+        if (!round_number(c, type, values[c->gifts.items[i].value], &numbers[number]))
             return false;
     }
     if (pool && !prog_numbers_fill(&c->numbers, numbers))
         return false;
     *u = c->u;
-    for (int64_t i = 0; i < c->nresults; i++)
-        u->numbers[c->results[i].state] = values[c->results[i].value];
+    for (int64_t i = 0; i < c->results.n; i++)
+        u->numbers[c->results.items[i].of] = values[c->results.items[i].value];
     u->plan = pool ? plan_ref(c->u.plan) : NULL;
     u->pool = pool;
     if (u->plan)

@@ -63,20 +63,13 @@ typedef struct case_step {
     int16_t of[CASE_OPERANDS];
 } case_step;
 
-/* Number `number` of the program is a value, rounded to its type. */
-typedef struct case_gift {
-    int16_t value, number;
-} case_gift;
-
-/* A parameter that varies is a value. */
-typedef struct case_param {
-    int16_t param, value;
-} case_param;
-
-/* A state's number, or what its elements begin with, is a value. */
-typedef struct case_result {
-    int16_t state, value;
-} case_result;
+/* Values of the case that are something else too: value `value` is number `of` of a list. */
+typedef struct case_links {
+    struct {
+        int16_t value, of;
+    } *items;
+    int64_t n, cap;
+} case_links;
 
 struct rule_case {
     int64_t refs; /* atomic */
@@ -87,11 +80,10 @@ struct rule_case {
     arena memory;   /* of texts */
     host *values;   /* literals, and the kinds of the others */
     case_step *steps;
-    case_param *params;
-    case_gift *gifts;
-    case_result *results;
-    int64_t nvalues, values_cap, nsteps, steps_cap, nparams, params_cap, ngifts, gifts_cap;
-    int64_t nresults, results_cap;
+    int64_t nvalues, values_cap, nsteps, steps_cap;
+    case_links params;  /* parameters that vary */
+    case_links gifts;   /* numbers of the program, to whose types the values are rounded */
+    case_links results; /* states: their numbers, or what their elements begin with */
     prog_numbers numbers;
     rule_update u; /* without the values of the above */
     bool failed;   /* no memory, or something that steps do not do: it will serve no other push */

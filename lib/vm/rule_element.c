@@ -279,14 +279,11 @@ static prog_value clip_both(rule_run *r, prog_type type, prog_value x, rule_oper
     return rule_apply(r, PROG_WHERE, above, rule_apply(r, PROG_CLIP, x, low, c.v), x);
 }
 
-/* The bound of a clip; the one that never binds when there is none. */
+/* The bound of a clip; where there is none the one that never binds: of integers the least or
+ * largest. */
 static prog_value bound(rule_run *r, prog_type type, rule_operand b, double none)
 {
-    if (!b.other)
-        return b.v;
-    if (type != PROG_I64)
-        return prog_const(r->b, type, none);
-    return prog_const_int(r->b, type, none < 0 ? INT64_MIN : INT64_MAX);
+    return b.other ? prog_const(r->b, type, none) : b.v;
 }
 
 static rule_operand element_clip(rule_run *r, const ast *node, prog_type type)
