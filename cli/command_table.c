@@ -645,6 +645,7 @@ void language_init(void)
         while (i < function_count && function_table[i].name[0] < c)
             i++;
     registry.run_block = run_block;
+    registry.define = run_def;
     registry.run_method_call = run_method_call;
     registry.load = load_eval;
 }

@@ -41,6 +41,18 @@ typedef struct plan {
 
 /* ---- Words ----------------------------------------------------------------------------------- */
 
+/* Hints at `write` where an array shall become an npy, which no checkpoint is written as. */
+static void hint_npy(const words *all, kv_err *e)
+{
+    const char *from = all->items[0].text, *to = NULL, *key = "KEY";
+    for (int64_t i = 1; i < all->n; i++)
+        *(file_kind_of(all->items[i].text) == FILE_NPY ? &to : &key) = all->items[i].text;
+    if (to && strchr(from, '#'))
+        kv_err_hint(e, "write @%s %s", from, to);
+    else if (to)
+        kv_err_hint(e, "write @%s#%s %s", from, key, to);
+}
+
 /* OUT is the last word that can be one: checkpoints stand in front of it, patterns behind it. */
 static int cut_words(plan *p, const ast *at, const words *all, kv_err *e)
 {
@@ -49,11 +61,13 @@ static int cut_words(plan *p, const ast *at, const words *all, kv_err *e)
         to--;
     if (to < 0) {
         unit_err(p->s, at, e, KV_E_USAGE, "there is no OUT: no word ends as a file to write");
+        hint_npy(all, e);
         return kv_err_hint(e, OUTPUT_ENDINGS), KV_E_USAGE;
     }
     if (to == 0 && all->n > 1) { /* most likely an ending that is not written */
         unit_err(p->s, all->items[all->n - 1].at, e, KV_E_USAGE,
                  "\"%s\" does not end as a file to write", all->items[all->n - 1].text);
+        hint_npy(all, e);
         return kv_err_hint(e, OUTPUT_ENDINGS), KV_E_USAGE;
     }
     if (to == 0) {

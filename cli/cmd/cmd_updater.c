@@ -356,6 +356,15 @@ typedef struct setting_rule {
     const ast *call;
 } setting_rule;
 
+/* The variable that a word names where no rule, function or optimizer has the name; or NULL. */
+static const value *rule_variable(session *s, const char *word)
+{
+    const kv_key name = {0, word};
+    bool known = map_get(&s->rules, name) >= 0 || map_get(&s->functions, name) >= 0 ||
+                 optimizer_text(word) || strcmp(word, "assign") == 0;
+    return known ? NULL : session_find(s, word);
+}
+
 /* Returns true if a parameter of the rule that a command names is a text. */
 static bool takes_text(void *arg, const char *param)
 {
@@ -366,11 +375,13 @@ static bool takes_text(void *arg, const char *param)
         return optimizer_takes_text(param, what ? what->u.other : NULL);
     if (eval_text(s, what, "", &name, &(kv_err){0}))
         return false;
-    int64_t at = map_get(&s->rules, (kv_key){0, name.u.text});
-    if (map_get(&s->functions, (kv_key){0, name.u.text}) >= 0)
+    const value *held = rule_variable(s, name.u.text);
+    const char *word = held && held->kind == VALUE_TEXT ? held->u.text : name.u.text;
+    int64_t at = map_get(&s->rules, (kv_key){0, word});
+    if (map_get(&s->functions, (kv_key){0, word}) >= 0)
         return optimizer_takes_text(param, NULL);
     return at >= 0 ? optimizer_takes_text(param, s->rule_defs[at].rule)
-                   : optimizer_named_takes_text(param, name.u.text);
+                   : optimizer_named_takes_text(param, word);
 }
 
 /* The rates that a command gives, for note_unused. NULL: it gives none. */
@@ -544,13 +555,15 @@ static int set_named(session *s, kv *store, const ast *what, rule_params *p, kv_
 {
     own_value v = value_none();
     TRY(eval(s, what, &v, e));
-    if (v.kind == VALUE_TEXT)
-        return set_word(s, store, v.u.text, p, e);
-    if (object_is_optimizer(v))
-        return set_object(s, store, v, p, e);
+    const value *held = v.kind == VALUE_TEXT ? rule_variable(s, v.u.text) : NULL;
+    const value is = held ? *held : v;
+    if (is.kind == VALUE_TEXT)
+        return set_word(s, store, is.u.text, p, e);
+    if (object_is_optimizer(is))
+        return set_object(s, store, is, p, e);
     return kv_err_set(e, KV_E_DTYPE,
                       "an updater is a rule, an optimizer or the name of one, not %s",
-                      value_kind_name(v));
+                      value_kind_name(is));
 }
 
 int cmd_set_updater(session *s, const ast *call, result *out, kv_err *e)

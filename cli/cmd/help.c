@@ -14,6 +14,7 @@
 #include "session/session.h"
 #include "session/unit.h"
 #include "syntax/function.h"
+#include "syntax/prelude.h"
 #include "syntax/read_unit.h"
 #include "term/line.h"
 
@@ -257,6 +258,9 @@ static void overview(buf *out)
         buf_printf(out, " %s", f->name);
         width += strlen(f->name) + 1;
     }
+    buf_add(out, "\nFunctions in the language itself (help NAME shows them):\n ");
+    for (int i = 0; prelude_name(i); i++)
+        buf_printf(out, "%s %s", i == 10 ? "\n " : "", prelude_name(i));
     buf_char(out, '\n');
 }
 
@@ -567,13 +571,16 @@ static bool show_word(const session *s, buf *out, const char *word)
         function_usage(out, f);
         buf_printf(out, "\n  %s\n", f->help);
     }
+    const char *prelude = prelude_text(word);
+    if (prelude)
+        buf_printf(out, "%s\n", prelude);
     if (f && merges_check(word, &(kv_err){0}) == KV_OK)
         buf_printf(out, "help merge %s: the merge of that name.\n", word);
     topic = topic || (!c && language_section(out, word));
     const char *concern = c || f ? concern_of(word) : NULL;
     if (concern)
         buf_printf(out, "In general: %s\n", concern);
-    if (c || f || topic || type_show(out, word) || optimizer_show(out, word) ||
+    if (c || f || prelude || topic || type_show(out, word) || optimizer_show(out, word) ||
         merges_show(out, word))
         return true;
     if (session_find_store(s, word) < 0)

@@ -28,6 +28,7 @@
 #include "syntax/file_kind.h"
 #include "syntax/function.h"
 #include "syntax/parse_statement.h"
+#include "syntax/prelude.h"
 #include "syntax/read_unit.h"
 #include "syntax/rules.h"
 #include "vm/element.h"
@@ -241,6 +242,9 @@ static void offer_functions(complete_request *r)
 {
     for (const function *f = registry.functions; f->name; f++)
         offer_call(r, f->name);
+    for (int i = 0; prelude_name(i); i++)
+        if (map_get(&r->s->functions, (kv_key){0, prelude_name(i)}) < 0)
+            offer_call(r, prelude_name(i));
     for (int64_t i = 0; i < r->s->ndefs; i++)
         offer_call(r, r->s->defs[i].name);
 }
@@ -472,7 +476,7 @@ static void offer_rules(complete_request *r)
     for (int64_t i = 0; i < r->s->nrules; i++)
         offer_word(r, r->s->rule_defs[i].name);
     for (int64_t i = 0; i < r->s->ndefs; i++)
-        if (r->s->defs[i].node->n == 4)
+        if (def_may_update(r->s->defs[i].node->kid, r->s->defs[i].node->n))
             offer_word(r, r->s->defs[i].name);
 }
 

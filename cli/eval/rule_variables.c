@@ -179,12 +179,15 @@ int optimizer_params_add(rule_params *p, value object, kv_err *e)
 /* ---- Making one ---- */
 
 /* The optimizer, or sgd with the schedule, is tried in a store that nobody sees. */
-static int make(const char *name, const value *args, const char *const *names, int64_t n,
-                value *out, kv_err *e)
+static int make(const char *name, const value *args, const char **names, int64_t n, value *out,
+                kv_err *e)
 {
     bool schedule = optimizer_schedule_of(name) != NULL;
     kv *store = NULL;
     rule_params p = {0};
+    for (int64_t i = 0; i < n && !schedule; i++)
+        if (names[i] && strcmp(names[i], "lr") == 0)
+            names[i] = "learning_rate";
     if (n > 0 && !names[0] && !schedule) {
         kv_err_set(e, KV_E_USAGE, "the parameters of an optimizer have names");
         return kv_err_hint(e, "mx.optimizer.%s(learning_rate=0.1); help optimizer %s", name, name),
@@ -204,7 +207,7 @@ static int make(const char *name, const value *args, const char *const *names, i
 }
 
 /* create_optimizer('adam', learning_rate=0.1) */
-static int create(const value *args, const char *const *names, int64_t n, value *out, kv_err *e)
+static int create(const value *args, const char **names, int64_t n, value *out, kv_err *e)
 {
     if (n == 0 || args[0].kind != VALUE_TEXT || (names[0] && strcmp(names[0], "name") != 0))
         return kv_err_set(e, KV_E_USAGE, "create needs the name of an optimizer, a text");
@@ -300,7 +303,7 @@ bool optimizer_value_takes(const ast *call, const value *args, int64_t n)
     return method ? n > 0 && args[0].kind == VALUE_OBJECT : optimizer_is_maker(call->u.text);
 }
 
-int optimizer_value_call(const ast *call, const value *args, const char *const *names, int64_t n,
+int optimizer_value_call(const ast *call, const value *args, const char **names, int64_t n,
                          value *out, kv_err *e)
 {
     const char *name = call->u.text;

@@ -76,5 +76,5 @@ bool optimizer_value_takes(const ast *call, const value *args, int64_t n);
 
 /* Its value. names[i] is NULL for a positional argument. Errors: usage, and those of the optimizer,
  * which is tried in a store of its own. */
-int optimizer_value_call(const ast *call, const value *args, const char *const *names, int64_t n,
+int optimizer_value_call(const ast *call, const value *args, const char **names, int64_t n,
                          value *out, kv_err *e);

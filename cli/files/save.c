@@ -481,6 +481,8 @@ static int save_one(session *s, written *w, const char *path, const result *r, o
     p.keys = r->keys ? r->keys : o.key;
     p.store = s->current < 0 ? NULL : s->stores[s->current].store;
     TRY(check_keys(path, &p, e));
+    if (file_kind_of(path) == FILE_NPY && kv_array_dtype(p.arrays[0]) == KV_BFLOAT16)
+        session_note(s, "%s: npy has no bfloat16, so it holds the same numbers as float32", path);
     return write_file(s, w, path, &p, o.lock, e);
 }
 

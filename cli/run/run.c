@@ -465,7 +465,7 @@ static int run_repeat(session *s, const ast *node, run_flow *f, kv_err *e)
     return rc;
 }
 
-static int run_def(session *s, const ast *node, kv_err *e)
+int run_def(session *s, const ast *node, kv_err *e)
 {
     int64_t at = map_get(&s->functions, (kv_key){0, node->u.text});
     definition d = {node->u.text, s->unit, node, s->locals != NULL, NULL};

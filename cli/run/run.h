@@ -12,6 +12,9 @@ int unit_run(session *s, unit *u, kv_err *e);
 
 /* Runs the statements of a block. In-out: f, of which the caller owns `returned`. */
 int run_block(session *s, const ast *block, run_flow *f, kv_err *e);
+/* Defines a function, a STMT_DEF of the text that runs. Errors: those of its defaults, unsupported
+ * (another function has its name), memory. */
+int run_def(session *s, const ast *node, kv_err *e);
 
 /* Runs a block or a statement that is an argument of the running command. */
 int run_argument(session *s, const ast *node, kv_err *e);

@@ -301,9 +301,10 @@ extern struct registry {
     const struct command *commands;   /* as help lists them; an entry without a name ends them */
     const struct function *functions; /* sorted by name; an entry without a name ends them */
     int first[129]; /* of them by their first letter: those of c are first[c] up to first[c + 1] */
-    /* Evaluation runs the bodies of functions (run_block) and methods of stores (run_method_call),
-     * and loads files (load_eval). */
+    /* Reading defines functions of the prelude (define). Evaluation runs the bodies of functions
+     * (run_block) and methods of stores (run_method_call), and loads files (load_eval). */
     int (*run_block)(session *s, const ast *block, run_flow *f, kv_err *e);
+    int (*define)(session *s, const ast *def, kv_err *e);
     int (*run_method_call)(session *s, const ast *node, value *out, kv_err *e);
     int (*load)(session *s, const ast *node, value *out, kv_err *e);
 } registry;

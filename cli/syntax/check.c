@@ -408,7 +408,7 @@ static int read_names(names *n, const ast *node)
     }
     if (node->kind == STMT_RULE && node->op != STMT_RULE_BROKEN)
         return read_rule(n, node->u.other);
-    if (node->kind == STMT_DEF && node->n == 4 && node->op == 0) {
+    if (node->kind == STMT_DEF && def_may_update(node->kid, node->n) && node->op == 0) {
         bool is;
         rc = read_updater(n, node, &is);
         if (is)

@@ -45,7 +45,7 @@ void hint_variable(const source *src, const ast *call,
             word = word->n == 1 && word->pos < word->kid[0]->pos ? word->kid[0] : NULL;
         bool bare = word && word->kind == AST_TEXT && word->end > word->pos &&
                     lex_is_letter(src->text[word->pos]) && !strchr("\"'", src->text[word->end - 1]);
-        if (!bare || !is_variable(arg, word->u.text))
+        if (!bare || !is_variable(arg, word->u.text) || !strstr(e->text, word->u.text))
             continue;
         source_locate(src, word->pos, &line, &col);
         if (e->line == line && e->col == col)
@@ -280,15 +280,15 @@ bool hint_name(const char *name, kv_err *e)
 }
 
 static const word_hint functions[] = {
-    {"absolute", "abs(x)"}, {"add", "x + y"}, {"amax", "max(x)"}, {"amin", "min(x)"},
-    {"asarray", "array(x)"}, {"assert_allclose", "assert allclose(a, b)"}, {"avg", "mean(x)"},
+    {"add", "x + y"}, {"assert_allclose", "assert allclose(a, b)"}, {"avg", "mean(x)"},
     {"cast", "x.astype(\"float16\")"}, {"cat", "concat(a, b) joins arrays"},
     {"cbrt", "x ** (1 / 3)"}, {"choice", "x[randint(3, high=len(x))] takes three items"},
-    {"count_nonzero", "sum(x != 0)"},
     {"cross", "the vector product is not a function here"}, {"cuda", "x@gpu(0) is on a device"},
-    {"divide", "x / y"}, {"einsum", "a @ b, sum(a * b, axis=0), transpose(a)"},
+    {"divide", "x / y"}, {"dropna", "x[~isnan(x).any(axis=1)]"},
+    {"einsum", "a @ b, sum(a * b, axis=0), transpose(a)"},
     {"exists", "\"a\" in keys()"}, {"expm1", "exp(x) - 1"},
-    {"fill", "x[:] = 0"}, {"filter", "[x for x in l if x > 0]"},
+    {"fill", "x[:] = 0"}, {"fillna", "where(isnan(x), 0, x)"},
+    {"filter", "[x for x in l if x > 0]"},
     {"genfromtxt", "@x.csv; load(\"x.csv\", cols=[0, 1]) reads some columns"},
     {"hist", hist},
     {"histogram", hist},
@@ -305,23 +305,17 @@ static const word_hint functions[] = {
     {"matmul", "a @ b, or dot(a, b)"},
     {"meshgrid", "reshape(y, (3, 1)) + x: axes of size 1 are repeated; broadcast_to(x, (3, 2))"},
     {"mod", "x % y"}, {"multiply", "x * y"}, {"nan_to_num", "where(isnan(x), 0, x)"},
-    {"nanmax", "max(where(isnan(x), -inf, x)); with axis=0 too"},
-    {"nanmean", "mean(x[isnan(x) == 0]); by an axis sum(where(isnan(x), 0, x), axis=0) / "
-                "sum(isnan(x) == 0, axis=0)"},
-    {"nanmin", "min(where(isnan(x), inf, x)); with axis=0 too"},
-    {"nanstd", "std(x[isnan(x) == 0]); [std(c[isnan(c) == 0]) for c in x.T] of the columns"},
-    {"nansum", "sum(where(isnan(x), 0, x)); with axis=0 too"},
     {"numpy", "an array is NumPy's kind already: leave it out"},
     {"open", "load(\"a.csv\") reads a file; a > a.csv writes one"}, {"permute", "transpose(x)"},
-    {"pow", "x ** y"}, {"power", "x ** y"}, {"rand", random}, {"randn", random}, {"random", random},
-    {"relu", "maximum(x, 0)"}, {"rjust", "f\"{s:>8}\""},
+    {"pow", "x ** y"}, {"rand", random}, {"randn", random}, {"random", random},
+    {"read_csv", "load(\"x.csv\", missing=nan); cats=[\"city\"] makes codes of a column's texts"},
+    {"rjust", "f\"{s:>8}\""},
     {"row_sparse_array", "row_sparse(data, row_ids, shape)"},
     {"save", "a > x.npy writes an array; `save FILE`, a command, the store"},
     {"savetxt", "a > x.csv"},
     {"scatter", "plot y draws values in their order; there are no plots of x and y"},
     {"setdefault", "if 'k' not in d { d['k'] = 0 }"}, {"shuffle", "x = x[permutation(len(x))]"},
-    {"sigmoid", "1 / (1 + exp(-x))"}, {"softmax", "exp(x - max(x)) / sum(exp(x - max(x)))"},
-    {"square", "x ** 2"}, {"subtract", "x - y"},
+    {"subtract", "x - y"},
     {"svd", "linear algebra ends at a @ b and norm(x) here"},
     {"tensor", "array([1, 2])"}, {"to", "x@gpu(0), x.astype(\"float16\")"},
     {"tolist", "list(x) of a vector; [list(row) for row in x] of a matrix"},

@@ -269,11 +269,11 @@ static bool changes_in_place(parser *p, const char *name)
            t->sign != SIGN2('=', '=');
 }
 
-/* A def whose block, which is next, is written by indentation, returns nothing and changes its last
- * of three parameters in place is an updater as MXNet takes them, and most likely meant as one. */
+/* A def whose block, which is next, is written by indentation, returns nothing and changes its
+ * third parameter in place is an updater as MXNet takes them, and most likely meant as one. */
 static bool is_updater(parser *p, const ast_list *parts, uint32_t pos)
 {
-    if (parts->n != 4 || !parse_is_sign(p, SIGN1(':')))
+    if (!def_may_update(parts->items, parts->n) || !parse_is_sign(p, SIGN1(':')))
         return false;
     parser before = *p;
     int indent = lex_indent(&p->lx, pos);

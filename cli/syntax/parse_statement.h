@@ -43,6 +43,13 @@ typedef enum redirect_kind {
     REDIRECT_PIPE      /* | shell text */
 } redirect_kind;
 
+/* Returns true if a def of these kids has the parameters of an updater: key, input and stored, and
+ * further ones that have defaults. */
+static inline bool def_may_update(ast *const *kid, int64_t n)
+{
+    return n == 4 || (n > 4 && kid[4]->kind == AST_ARG);
+}
+
 /* Parses the next statement; NULL on an error. */
 ast *parse_statement(parser *p);
 

@@ -17,6 +17,7 @@
 #include "syntax/function.h"
 #include "syntax/hints.h"
 #include "syntax/parse_statement.h"
+#include "syntax/prelude.h"
 #include "syntax/rules.h"
 #include "vm/rule.h"
 
@@ -250,6 +251,24 @@ static int not_called(checker *c, const ast *node)
            KV_E_USAGE;
 }
 
+/* Defines a function of the prelude in the session. False: it is none, or c has an error. */
+static bool define_prelude(checker *c, const char *name)
+{
+    session *s = c->s;
+    const char *text = prelude_text(name);
+    char *copy = text ? mem_text(text, strlen(text), c->e) : NULL;
+    scope *locals = s->locals;
+    unit *u, *outer = s->unit;
+    if (!copy || unit_read(s, &u, name, copy, strlen(text), 1, NULL, c->e))
+        return false;
+    s->locals = NULL;
+    s->unit = u;
+    bool done = registry.define(s, u->body->kid[0], c->e) == KV_OK;
+    s->unit = outer;
+    s->locals = locals;
+    return done;
+}
+
 static int check_function(checker *c, const ast *node)
 {
     const char *name = node->u.text;
@@ -300,6 +319,8 @@ static int check_function(checker *c, const ast *node)
     if (is_method_of_kv(node))
         return unknown_method(c, node);
     bool attribute = called && c->u->src.text[node->end - 1] != ')';
+    if (!attribute && !is_variable(c, name) && (define_prelude(c, name) || c->e->code))
+        return c->e->code;
     if (!called && is_variable(c, name))
         return not_called(c, node);
     source_err(&c->u->src, node->pos, node->end, c->e, KV_E_USAGE, "there is no %s `%s`",
@@ -391,8 +412,7 @@ static int check_updater(checker *c, const ast *name, const char *what)
         return check_def(c, name->u.text);
     if (name->kind != AST_TEXT || strcmp(name->u.text, "assign") == 0 ||
         map_get(&c->rules, key) >= 0 || map_get(&c->s->rules, key) >= 0 || may_be_defined(c) ||
-        optimizer_text(name->u.text) || is_optimizer_variable(c, name->u.text) ||
-        check_is_full(c->s))
+        optimizer_text(name->u.text) || is_variable(c, name->u.text) || check_is_full(c->s))
         return KV_OK;
     source_err(&c->u->src, name->pos, name->end, c->e, KV_E_USAGE, "there is no %s `%s`", what,
                name->u.text);

@@ -9,6 +9,7 @@
 #include "kvstore.h"
 #include "lang/parse.h"
 #include "syntax/effect.h"
+#include "syntax/parse_statement.h"
 #include "vm/rule.h"
 
 /* ---- Parameters of optimizers ---- */
@@ -115,7 +116,7 @@ int updater_of_def(rule_ast **out, const source *src, const ast *def, arena *a, 
 {
     const ast *body = def->kid[0];
     bool indented = def->op == 0 && body->kind == AST_BLOCK && src->text[body->pos] == ':';
-    if (def->n != 4 || !indented) {
+    if (!def_may_update(def->kid, def->n) || !indented) {
         source_err(src, def->pos, indented ? body->pos : def->end, e, KV_E_USAGE,
                    "`%s` is a function, but no updater", def->u.text);
         return kv_err_hint(e,

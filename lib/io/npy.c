@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "array/arrange.h"
+#include "array/device.h"
 #include "base/buf.h"
 #include "base/file.h"
 #include "base/kv_assert.h"
@@ -22,10 +24,9 @@ int npy_write(FILE *f, const char *name, kv_array *a, kv_err *e)
                 : dtype == KV_UINT8      ? 'u'
                                          : 'i';
     if (dtype == KV_BFLOAT16) {
-        kv_err_set(e, KV_E_UNSUPPORTED, "%s: npy has no %s", name, kv_dtype_name(dtype));
-        kv_err_hint(e, "float32 holds every %s: x.astype(\"float32\"), of a file "
-                    "(@f#k).astype(\"float32\"); or write safetensors", kv_dtype_name(dtype));
-        return KV_E_UNSUPPORTED;
+        own_array *wide = NULL;
+        TRY(arrange_copy(&wide, a, KV_FLOAT32, (kv_ctx){KV_CPU, 0}, e));
+        return npy_write(f, name, wide, e);
     }
     TRY(kv_array_read(a, &data, e));
     TRY(npy_header_print(&header, kind, (int)kv_dtype_bytes(dtype), kv_array_ndim(a),

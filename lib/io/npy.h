@@ -13,7 +13,7 @@
  * 1); also i2 and u2, read as int32, u4 and u8, read as int64. With fortran_order the first index
  * runs fastest. Both orders of bytes and of elements are read, by checkpoint.h: such a file is a
  * checkpoint of one tensor. Version 1.0, <, row-major is written, byte for byte what numpy.save
- * writes. bfloat16 has no descr of its own.
+ * writes. bfloat16 has no descr of its own, and float32 holds each of its numbers.
  */
 #pragma once
 
@@ -24,8 +24,7 @@
 #include "array/kv_array.h"
 #include "base/buf.h"
 
-/* Writes a to f. Blocks until what writes a has ended. Errors: io, unsupported (bfloat16), memory.
- */
+/* Writes a to f, bfloat16 as float32. Blocks until what writes a has ended. Errors: io, memory. */
 int npy_write(FILE *f, const char *name, kv_array *a, kv_err *e);
 
 /* ---- The header, which members of npz archives have too ---- */

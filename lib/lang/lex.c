@@ -554,17 +554,16 @@ static token lex_sign(const lexer *lx, token t, kv_err *e)
         t.sign = s[2] ? SIGN3(s[0], s[1], s[2]) : SIGN2(s[0], s[1]);
         return t;
     }
-    if (!strchr("()[]{},:.+-*/%<>=|@$!?#;", *text)) {
+    if (!strchr("()[]{},:.+-*/%<>=|@$!?#;~", *text)) {
         t = bad(lx, t.pos, t.pos + 1, e, KV_E_SYNTAX,
                 (unsigned char)*text < 0x20 || *text == 0x7f
                     ? "the control character \\x%02x does not belong here"
                     : "`%c` does not belong here",
                 (unsigned char)*text);
-        if (strchr("&^~`", *text))
+        if (strchr("&^`", *text))
             kv_err_hint(e, *text == '&'   ? "`and` joins conditions; a * b joins masks"
                            : *text == '^' ? "`**` is the power"
-                           : *text == '`' ? "f\"{x}\" is the text of x"
-                                          : "`not a` of a condition, 1 - a of a mask");
+                                          : "f\"{x}\" is the text of x");
         return t;
     }
     t.end = t.pos + 1;

@@ -40,10 +40,23 @@ static ast *unary_node(parser *p, ast_op op, uint32_t pos, ast *operand)
     return node;
 }
 
+/* ~a, which is invert(a), a function of the prelude. */
+static ast *inverted(parser *p, uint32_t pos)
+{
+    ast *of = parse_deeper(p, pos) ? unary(p) : NULL;
+    ast *node = of ? parse_node_of(p, AST_CALL, pos, &of, 1) : NULL;
+    p->depth--;
+    if (node)
+        node->u.text = "invert";
+    return node;
+}
+
 static ast *unary(parser *p)
 {
     uint32_t pos = parse_peek(p)->pos;
     bool minus = parse_is_sign(p, SIGN1('-'));
+    if (parse_accept(p, SIGN1('~')))
+        return inverted(p, pos);
     if (!minus && !parse_is_sign(p, SIGN1('+')))
         return power(p);
     parse_take(p);

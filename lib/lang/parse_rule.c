@@ -292,6 +292,8 @@ static bool param(parser *p, rule_param *out)
     if (!(out->name = free_name(p, "the name of a parameter")) ||
         !parse_expect(p, SIGN1('='), "`=` and a default") || !(out->value = parse_literal(p)))
         return false;
+    if (!p->merge && strcmp(out->name, "lr") == 0) /* lines still read lr, which follows from it */
+        out->name = "learning_rate";
     if (parse_accept_word(p, "in")) {
         if (!(out->low = parse_literal(p)) || !parse_expect(p, SIGN2('.', '.'), "`..`"))
             return false;
@@ -311,11 +313,9 @@ bool rule_add_param(rule_ast *r, const rule_param *p, arena *a, kv_err *e)
     return true;
 }
 
-static bool params(parser *p, rule_ast *rule)
+/* The parameters up to the bracket that closes b. */
+static bool params(parser *p, bracket *b, rule_ast *rule)
 {
-    bracket b;
-    if (!parse_open(p, &b))
-        return false;
     while (!parse_is_sign(p, SIGN1(')'))) {
         rule_param one = {0};
         if (!param(p, &one) || !rule_add_param(rule, &one, p->a, p->e))
@@ -323,7 +323,7 @@ static bool params(parser *p, rule_ast *rule)
         if (!parse_accept(p, SIGN1(',')))
             break;
     }
-    return parse_close(p, &b);
+    return parse_close(p, b);
 }
 
 /* updater NAME {, NAME} [(params)] [counts after], or merge NAME … */
@@ -349,7 +349,8 @@ static bool head(parser *p, rule_ast *rule)
         return false;
     memcpy(kept, names, (size_t)rule->nnames * sizeof *kept);
     rule->names = kept;
-    if (parse_is_sign(p, SIGN1('(')) && !params(p, rule))
+    bracket b;
+    if (parse_is_sign(p, SIGN1('(')) && (!parse_open(p, &b) || !params(p, &b, rule)))
         return false;
     if (!p->merge && parse_accept_word(p, "counts")) {
         if (!parse_accept_word(p, "after"))
@@ -425,7 +426,8 @@ static bool check_second_name(parser *p, second_name *s, const ast *node)
     return true;
 }
 
-/* def NAME(a, b, c): and its block, in which a, b and c stand for key, input and stored. */
+/* def NAME(a, b, c, PARAM = DEFAULT, ...): and its block, in which a, b and c stand for key, input
+ * and stored. */
 static bool rule_of_def(parser *p, rule_ast *rule)
 {
     const char **kept = arena_alloc(p->a, sizeof *kept, p->e), *names[3];
@@ -444,7 +446,7 @@ static bool rule_of_def(parser *p, rule_ast *rule)
         if ((i > 0 && !parse_expect(p, SIGN1(','), "`,`")) ||
             !(names[i] = free_name(p, "the name of a parameter")))
             return false;
-    if (!parse_close(p, &b))
+    if (parse_accept(p, SIGN1(',')) ? !params(p, &b, rule) : !parse_close(p, &b))
         return false;
     if (!parse_is_sign(p, SIGN1(':')))
         return parse_unexpected(p, "`:`");

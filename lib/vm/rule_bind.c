@@ -254,6 +254,8 @@ static int find_param(const rule_ast *r, const char *name, kv_err *e)
         return listed;
     if (base >= 0)
         return r->nparams + base;
+    if (!r->is_merge && strcmp(name, "lr") == 0)
+        return find_param(r, rule_base_name(RULE_LEARNING_RATE), e);
     const char *rule = r->nnames ? r->names[0] : "the rule";
     kv_err_set(e, KV_E_USAGE, "%s has no parameter `%s`", rule, name);
     suggest near = {.word = name, .by_first_letters = true};
@@ -467,6 +469,8 @@ bool rule_hint_other_word(const rule_ast *r, const char *name, kv_err *e)
         return kv_err_hint(e, "a rule declares its states: "
                               "updater NAME { state m; m += input; … }"),
                true;
+    if (strcmp(name, "step") == 0 || strcmp(name, "count") == 0 || strcmp(name, "num_update") == 0)
+        return kv_err_hint(e, "a rule counts the updates of a key in `t`, from 1"), true;
     bool input = strcmp(name, "grad") == 0 || strcmp(name, "gradient") == 0;
     bool stored = strcmp(name, "weight") == 0 || strcmp(name, "param") == 0;
     if (r->is_def || r->is_merge || (!input && !stored))

@@ -461,10 +461,9 @@ static int check_param(checker *c, int which)
     if (!p->value)
         return KV_OK;
     const rule_name *n = rule_env_find(&c->env, p->name);
-    bool lr = strcmp(p->name, "lr") == 0 || strcmp(p->name, "base_lr") == 0;
     if (n->kind != RULE_NAME_PARAM && rule_base_find(p->name) < 0) {
         REFUSE(c, p, KV_E_USAGE, "`%s` is given, so no parameter can be called so", p->name);
-        if (lr)
+        if (strcmp(p->name, "base_lr") == 0)
             kv_err_hint(c->e, "call it learning_rate");
         return KV_E_USAGE;
     }

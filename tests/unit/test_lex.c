@@ -187,7 +187,7 @@ TEST(lex_signs)
     check_tokens("***", "_** *_");
     check_tokens("()[]{},:.+-*/%<>|=@$!?", "_( ) [ ] { } , : . + - * / % < > | = @ $ ! ?_");
     check_tokens("a & b", "_n:a_ ! 3-4 `&` does not belong here");
-    check_tokens("~", "! 1-2 `~` does not belong here");
+    check_tokens("`", "! 1-2 ``` does not belong here");
     check_tokens("a \\ b", "_n:a_ ! 3-4 `\\` does not belong here");
     check_tokens("x“y", "! 2-3 `“` does not belong here");
     check_tokens("3 − é", "_i:3_ ! 3-4 `−` does not belong here");

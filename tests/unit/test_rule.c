@@ -249,8 +249,8 @@ TEST(rule_check_params)
 {
     CHECK_TEXT(refusal("updater s(key = 1) { stored += input }"),
                "1:11-18 usage: `key` is given, so no parameter can be called so");
-    CHECK_TEXT(refusal("updater s(lr = 0.1) { stored += input * lr }"),
-               "1:11-19 usage: `lr` is given, so no parameter can be called so (call it "
+    CHECK_TEXT(refusal("updater s(base_lr = 0.1) { stored += input * base_lr }"),
+               "1:11-24 usage: `base_lr` is given, so no parameter can be called so (call it "
                "learning_rate)");
     CHECK_TEXT(refusal("updater s(a = 1, a = 2) { stored += input * a }"),
                "1:18-23 usage: there are two parameters `a`");
