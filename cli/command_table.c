@@ -456,6 +456,9 @@ const command command_table[] = {
      "begin; push 3 a; rollback           # without begin: to what the file of -s holds,\n"
      "                                    # an undo of all that was done to the store",
      "begin, commit, quit", .fails = "value, io"},
+    {"undo", .run = cmd_undo, "take back the only change since the opening of -s",
+     "expect-error value { undo }         # without -s: begin and rollback", "rollback, quit",
+     .fails = "value, io"},
     {"wait", .run = cmd_call_store, "until all work that was queued is done", "wait", "push, pull",
      .on_store = kv_wait},
     {"print",

@@ -258,14 +258,9 @@ static const char random[] = "uniform((2, 3), low=-1, high=1), normal((2, 3)), "
 
 static const char hist[] = "plot --hist x draws one; sum(x > 1) counts";
 
-static const char undo[] = "rollback takes back all since begin, or since -s opened its file; "
-                           "without both nothing is kept to go back to";
-
 bool hint_name(const char *name, kv_err *e)
 {
-    if (strcmp(name, "undo") == 0)
-        kv_err_hint(e, "%s", undo);
-    else if (strcmp(name, "hist") == 0 || strcmp(name, "histogram") == 0)
+    if (strcmp(name, "hist") == 0 || strcmp(name, "histogram") == 0)
         kv_err_hint(e, "%s", hist);
     else if (strcmp(name, "newaxis") == 0)
         kv_err_hint(e, "none is a new axis: x[:, none]");
@@ -322,7 +317,7 @@ static const word_hint functions[] = {
     {"trace", "sum(a * eye(len(a)))"},
     {"tril", "a * (reshape(arange(3), (3, 1)) >= arange(3)) of three rows and columns"},
     {"triu", "a * (reshape(arange(3), (3, 1)) <= arange(3)) of three rows and columns"},
-    {"undo", undo}, {"variance", "var(x)"}, {"view", "reshape(x, (2, 3)) is a copy"}};
+    {"variance", "var(x)"}, {"view", "reshape(x, (2, 3)) is a copy"}};
 
 bool hint_function(const char *name, kv_err *e)
 {
