@@ -148,7 +148,8 @@ static int refuse(const char *name, const buf *why, kv_err *e)
 static bool runs_script(const job_entry *entry, const char *name)
 {
     int n;
-    const char *script = attach_job_field(entry, "script", &n), *end = script + strcspn(script, " \n");
+    const char *script = attach_job_field(entry, "script", &n);
+    const char *end = script + strcspn(script, " \n");
     for (const char *at = script; at < end; at++) {
         bool begins = (at == script || at[-1] == '/') && strncmp(at, name, strlen(name)) == 0;
         const char *rest = at + strlen(name);

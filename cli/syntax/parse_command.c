@@ -608,6 +608,14 @@ ast *parse_too_many(parser *p, const command *c)
                           : "no more arguments");
     const char *word = p->lx.src->text + pos;
     bool equals = *word == '=' && word[1] != '=';
+    if (strcmp(c->name, "pull") == 0 && lex_is_letter(*word)) {
+        const char *begin = word;
+        while (begin > p->lx.src->text && !strchr("\n;{", begin[-1]))
+            begin--;
+        begin += strspn(begin, " \t");
+        kv_err_hint(p->e, "%.*s-> %.*s keeps the value in a variable; several keys stand as a,b",
+                    (int)(word - begin), begin, (int)(end - pos), word);
+    }
     if (*word == '(' && c->flags & COMMAND_PARAMS)
         kv_err_hint(p->e, "%s NAME learning_rate=0.1: no brackets", c->name);
     if (equals && strcmp(c->name, "assert") == 0)
