@@ -302,17 +302,11 @@ static int check_given(const source *src, const ast *call, const merge_found *f,
     const ast *at = call->kid[0], *weights = command_option_of(call, "weights");
     const ast *base = rule_reader(f->rule, "base"), *paths = call->kid[1];
     bool adapters = rule_reader(f->rule, "lora_A") || rule_reader(f->rule, "lora_B");
-    if (base && !command_option_of(call, "base")) {
+    if (base && !command_option_of(call, "base") && !(adapters && paths->n > 1)) {
         if (f->library)
             source_err(src, at->pos, at->end, e, KV_E_USAGE, "%s needs a base", f->library);
         else
             source_err(&f->src, base->pos, base->end, e, KV_E_USAGE, "the rule needs a base");
-        if (adapters && paths->n > 1) /* merge lora BASE ADAPTER */
-            kv_err_hint(e, "%.*s%.*s --base %.*s", (int)(paths->kid[0]->pos - call->pos),
-                        src->text + call->pos, (int)(call->end - paths->kid[1]->pos),
-                        src->text + paths->kid[1]->pos,
-                        (int)(paths->kid[0]->end - paths->kid[0]->pos),
-                        src->text + paths->kid[0]->pos);
         return kv_err_hint(e, "--base CKPT: the model that the others were made of"), KV_E_USAGE;
     }
     const ast *models = rule_reader(f->rule, "models");
@@ -540,12 +534,27 @@ static int read_path(merging *m, const char *option, word *to, kv_err *e)
     return e->code;
 }
 
+/* merge lora BASE ADAPTER...: without --base it is the first checkpoint. */
+static int take_base(merging *m, kv_err *e)
+{
+    const rule_ast *rule = m->found.rule;
+    bool adapters = rule_reader(rule, "lora_A") || rule_reader(rule, "lora_B");
+    if (m->base.text || !adapters || !rule_reader(rule, "base"))
+        return KV_OK;
+    if (m->models.n == 1) /* patterns stand behind it */
+        return unit_err(m->s, m->call->kid[0], e, KV_E_USAGE,
+                        "one checkpoint is named, and the base is missing");
+    m->base = *m->models.items++;
+    m->models.n--;
+    return KV_OK;
+}
+
 static int read_words(merging *m, kv_err *e)
 {
     words all = {0};
     if (read_path(m, "base", &m->base, e) || read_path(m, "out", &m->to, e) ||
         eval_words(m->s, m->call->kid[1], "a path", m->out, &all, e) ||
-        cut_words(m, &all, e) || choose_read(m->s, m->call, NULL, m->out, &m->chosen, e) ||
+        cut_words(m, &all, e) || take_base(m, e) || choose_read(m->s, m->call, NULL, m->out, &m->chosen, e) ||
         type_rules_read(m->s, m->call, m->out, &m->types, e) ||
         metadata_read(m->s, m->call, m->out, &m->metadata, e) ||
         out_options_read(m->s, m->call, m->to.text, m->out, &m->options, e) ||

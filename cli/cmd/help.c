@@ -310,7 +310,7 @@ static const struct concern {
     {" tensorflow keras onnx ", "files that they write as npz or safetensors: help checkpoints"},
     {" jax cupy pip conda venv virtualenv wheel install ",
      "make install PREFIX=$VIRTUAL_ENV, make wheel for pip; help python"},
-    {" adapter adapters peft ", "kvctl merge lora, with --base CKPT: help lora"},
+    {" adapter adapters peft ", "kvctl merge lora BASE ADAPTER --out OUT; help lora"},
     {" numpy npz ", "@w.npy, @w.npz#name, write x w.npy; help files"},
     {" csv category categories categorical labels onehot one-hot percent ",
      "load(\"f.csv\", cols=[\"a\"], cats=[\"a\"], missing=nan, percent=true); write x f.csv"},
