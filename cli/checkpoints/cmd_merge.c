@@ -554,7 +554,8 @@ static int read_words(merging *m, kv_err *e)
     words all = {0};
     if (read_path(m, "base", &m->base, e) || read_path(m, "out", &m->to, e) ||
         eval_words(m->s, m->call->kid[1], "a path", m->out, &all, e) ||
-        cut_words(m, &all, e) || take_base(m, e) || choose_read(m->s, m->call, NULL, m->out, &m->chosen, e) ||
+        cut_words(m, &all, e) || take_base(m, e) ||
+        choose_read(m->s, m->call, NULL, m->out, &m->chosen, e) ||
         type_rules_read(m->s, m->call, m->out, &m->types, e) ||
         metadata_read(m->s, m->call, m->out, &m->metadata, e) ||
         out_options_read(m->s, m->call, m->to.text, m->out, &m->options, e) ||
