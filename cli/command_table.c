@@ -307,6 +307,8 @@ const command command_table[] = {
      "begin, rollback, save", .fails = "value, key, busy, io"},
     {"rollback", .run = cmd_rollback, "take back all since begin, or since the opening of -s",
      "begin, commit, quit", .fails = "value, io"},
+    {"undo", .run = cmd_undo, "take back the only change since the opening of -s",
+     "rollback, quit", .fails = "value, io"},
     {"wait", .run = cmd_call_store, "until all work that was queued is done",
      "push, pull",
      .on_store = kv_wait},

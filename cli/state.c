@@ -459,9 +459,10 @@ static bool has_changed(const state *st, const store_entry *entry)
     return st->loaded || !entry->on_demand || kv_changes(entry->store) > 0;
 }
 
-/* Returns true if the store kv is not what the file holds. */
-static bool state_changed(const state *st, const session *s)
+/* Returns true if the store kv is not what the file holds: `arg` is the state. */
+static bool state_changed(const void *arg, const session *s)
 {
+    const state *st = arg;
     return st->is_open && has_changed(st, saved_store(s));
 }
 
@@ -642,6 +643,7 @@ int state_open(state *st, session *s, const char *path, state_how how, kv_err *e
         s->state.path = path;
         s->state.save = write_now;
         s->state.go_back = go_back;
+        s->state.changed = state_changed;
         s->state.arg = st;
     }
     if (closed)

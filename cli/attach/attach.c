@@ -144,15 +144,39 @@ static int refuse(const char *name, const buf *why, kv_err *e)
     return KV_E_PEER;
 }
 
-/* *name becomes the job of that name; NULL: the only one. Errors: name, with a hint; peer (it is
- * silent). */
-static int attach_jobs_choose(const job_list *list, const char *job, const char **name, kv_err *e)
+/* Returns true if a job runs the script of this name, which may lack its folder and ending. */
+static bool runs_script(const job_entry *entry, const char *name)
 {
     int n;
+    const char *script = attach_job_field(entry, "script", &n);
+    const char *end = script + strcspn(script, " \n");
+    for (const char *at = script; at < end; at++) {
+        bool begins = (at == script || at[-1] == '/') && strncmp(at, name, strlen(name)) == 0;
+        const char *rest = at + strlen(name);
+        if (begins && (rest == end || (rest + 3 == end && *rest == '.')))
+            return true;
+    }
+    return false;
+}
+
+/* *name becomes the job of that name, or the only one of that script; NULL: the only one. Errors:
+ * name, with a hint; peer (it is silent). */
+static int attach_jobs_choose(const job_list *list, const char *job, const char **name, kv_err *e)
+{
+    const job_entry *runs = NULL;
+    int scripts = 0;
     *name = job;
-    for (int64_t i = 0; i < list->n && job; i++)
+    for (int64_t i = 0; i < list->n && job; i++) {
         if (strcmp(list->items[i].name, job) == 0)
             return list->items[i].silent ? refuse(job, NULL, e) : KV_OK;
+        bool found = runs_script(&list->items[i], job);
+        runs = found ? &list->items[i] : runs;
+        scripts += found;
+    }
+    if (scripts == 1) {
+        *name = runs->name;
+        return runs->silent ? refuse(*name, NULL, e) : KV_OK;
+    }
     if (job)
         kv_err_set(e, KV_E_NAME, "no job of yours is called %s here", job);
     else if (list->n == 0)
@@ -163,14 +187,6 @@ static int attach_jobs_choose(const job_list *list, const char *job, const char 
         return refuse(list->items[0].name, NULL, e);
     else
         *name = list->items[0].name;
-    const char *runs = NULL; /* the only job of that script */
-    for (int64_t i = 0, found = 0; i < list->n && job; i++) {
-        const char *script = attach_job_field(&list->items[i], "script", &n);
-        if (strncmp(script, job, strlen(job)) == 0 && strchr(" \n", script[strlen(job)]))
-            runs = found++ ? NULL : list->items[i].name;
-    }
-    if (runs && e->code)
-        kv_err_hint(e, "job %s runs that script", runs);
     if (job && command_find(job, strlen(job)))
         kv_err_hint(e, "kvctl attach -c %s runs it beside the job", job);
     else if (e->code) {

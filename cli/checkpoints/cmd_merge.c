@@ -298,40 +298,17 @@ static int check_hidden(const ast *call, const merge_found *f, kv_err *e)
     return KV_OK;
 }
 
-/* Returns true if a word names a folder as PEFT writes one. */
-static bool is_adapter(const ast *at)
-{
-    char path[PATH_MAX];
-    return at->kind == AST_TEXT &&
-           snprintf(path, sizeof path, "%s/adapter_config.json", at->u.text) < PATH_MAX &&
-           access(path, F_OK) == 0;
-}
-
-/* merge lora BASE ADAPTER, or ADAPTER BASE: the base is an option. */
-static void hint_base(const source *src, const ast *call, const ast *paths, kv_err *e)
-{
-    const ast *first = paths->kid[0], *second = paths->kid[1];
-    const ast *base = is_adapter(first) ? second : first;
-    uint32_t cut = base == first ? first->pos : first->end;
-    uint32_t goes_on = base == first ? second->pos : second->end;
-    kv_err_hint(e, "%.*s%.*s --base %.*s", (int)(cut - call->pos), src->text + call->pos,
-                (int)(call->end - goes_on), src->text + goes_on, (int)(base->end - base->pos),
-                src->text + base->pos);
-}
-
 /* Base and weights are given where the rule reads them, and models are not adapters too. */
 static int check_given(const source *src, const ast *call, const merge_found *f, kv_err *e)
 {
     const ast *at = call->kid[0], *weights = command_option_of(call, "weights");
     const ast *base = rule_reader(f->rule, "base"), *paths = call->kid[1];
     bool adapters = rule_reader(f->rule, "lora_A") || rule_reader(f->rule, "lora_B");
-    if (base && !command_option_of(call, "base")) {
+    if (base && !command_option_of(call, "base") && !(adapters && paths->n > 1)) {
         if (f->library)
             source_err(src, at->pos, at->end, e, KV_E_USAGE, "%s needs a base", f->library);
         else
             source_err(&f->src, base->pos, base->end, e, KV_E_USAGE, "the rule needs a base");
-        if (adapters && paths->n > 1)
-            hint_base(src, call, paths, e);
         return kv_err_hint(e, "--base CKPT: the model that the others were made of"), KV_E_USAGE;
     }
     const ast *models = rule_reader(f->rule, "models");
@@ -559,12 +536,42 @@ static int read_path(merging *m, const char *option, word *to, kv_err *e)
     return e->code;
 }
 
+/* Returns true if a path is a folder as PEFT writes one. */
+static bool is_adapter(const char *folder)
+{
+    char path[PATH_MAX];
+    return snprintf(path, sizeof path, "%s/adapter_config.json", folder) < PATH_MAX &&
+           access(path, F_OK) == 0;
+}
+
+/* merge lora BASE ADAPTER...: without --base it is the first checkpoint that is no adapter. */
+static int take_base(merging *m, kv_err *e)
+{
+    const rule_ast *rule = m->found.rule;
+    bool adapters = rule_reader(rule, "lora_A") || rule_reader(rule, "lora_B");
+    if (m->base.text || !adapters || !rule_reader(rule, "base"))
+        return KV_OK;
+    if (m->models.n == 1) /* patterns stand behind it */
+        return unit_err(m->s, m->call->kid[0], e, KV_E_USAGE,
+                        "one checkpoint is named, and the base is missing");
+    word *items = m->models.items;
+    int64_t at = 0;
+    while (at < m->models.n && is_adapter(items[at].text))
+        at++;
+    at = at < m->models.n ? at : 0;
+    m->base = items[at];
+    m->models.n--;
+    memmove(items + at, items + at + 1, (size_t)(m->models.n - at) * sizeof *items);
+    return KV_OK;
+}
+
 static int read_words(merging *m, kv_err *e)
 {
     words all = {0};
     if (read_path(m, "base", &m->base, e) || read_path(m, "out", &m->to, e) ||
         eval_words(m->s, m->call->kid[1], "a path", m->out, &all, e) ||
-        cut_words(m, &all, e) || choose_read(m->s, m->call, NULL, m->out, &m->chosen, e) ||
+        cut_words(m, &all, e) || take_base(m, e) ||
+        choose_read(m->s, m->call, NULL, m->out, &m->chosen, e) ||
         type_rules_read(m->s, m->call, m->out, &m->types, e) ||
         metadata_read(m->s, m->call, m->out, &m->metadata, e) ||
         out_options_read(m->s, m->call, m->to.text, m->out, &m->options, e) ||

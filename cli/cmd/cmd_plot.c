@@ -166,6 +166,19 @@ int cmd_plot_show(session *s, const plot *p, kv_err *e)
     return *p->file ? draw_file(s, p, e) : draw_screen(s, p, false, e);
 }
 
+/* The series of a dict have its keys as names. */
+static int add_dict(session *s, plot *p, const ast *node, value dict, kv_err *e)
+{
+    dict_settle(dict);
+    const value *item = dict.u.list->items;
+    for (int64_t i = 0; i < dict_count(dict); i++, item += 2) {
+        const char *name = item->kind == VALUE_TEXT ? item->u.text : "";
+        if (plot_add(p, name, item[1], e))
+            return unit_at(s, node, e);
+    }
+    return KV_OK;
+}
+
 /* A series is named by the text of its expression. */
 static int add_value(session *s, plot *p, const ast *node, kv_err *e)
 {
@@ -174,6 +187,8 @@ static int add_value(session *s, plot *p, const ast *node, kv_err *e)
     const char *text = s->unit->src.text + node->pos;
     uint32_t n = node->end - node->pos;
     TRY(eval(s, node, &v, e));
+    if (v.kind == VALUE_DICT && dict_count(v) > 0)
+        return add_dict(s, p, node, v, e);
     snprintf(name, sizeof name, "%.*s", (int)(n < sizeof name ? n : sizeof name - 1), text);
     return plot_add(p, name, v, e) ? unit_at(s, node, e) : KV_OK;
 }

@@ -67,6 +67,31 @@ int cmd_rollback(session *s, const ast *call, result *out, kv_err *e)
     return follow_rollback(s, e);
 }
 
+/* One statement is taken back where it is the only one since the opening of -s. */
+int cmd_undo(session *s, const ast *call, result *out, kv_err *e)
+{
+    kv *store;
+    TRY(session_store(s, &store, e));
+    if (kv_in_transaction(store)) {
+        kv_err_set(e, KV_E_VALUE, "a transaction is taken back as a whole");
+        return kv_err_hint(e, "rollback takes back all since begin"), KV_E_VALUE;
+    }
+    if (!s->state.path) {
+        kv_err_set(e, KV_E_VALUE, "nothing was kept to go back to");
+        return kv_err_hint(e, "begin before a change keeps it for a rollback, and so does -s FILE"),
+               KV_E_VALUE;
+    }
+    if (session_can_undo(s))
+        return cmd_rollback(s, call, out, e);
+    if (s->state.same)
+        return kv_err_set(e, KV_E_VALUE, "nothing has changed since \"%s\" was opened or written",
+                          s->state.path);
+    kv_err_set(e, KV_E_VALUE, "undo takes back one statement, and several changed the store");
+    return kv_err_hint(e, "rollback takes back all since \"%s\" was opened or written",
+                       s->state.path),
+           KV_E_VALUE;
+}
+
 /* ---- Keys that go ---- */
 
 /* The line of -v for a key, as it is before the change: "delete 3: float32 (2, 3) cpu(0)". Nothing

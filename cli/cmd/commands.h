@@ -10,7 +10,8 @@ typedef int command_fn(session *s, const ast *call, result *out, kv_err *e);
 
 /* cmd_store.c */
 command_fn cmd_create, cmd_use, cmd_init, cmd_push, cmd_pull, cmd_pushpull, cmd_broadcast,
-    cmd_call_store, cmd_call_function, cmd_delete, cmd_rename, cmd_commit, cmd_rollback;
+    cmd_call_store, cmd_call_function, cmd_delete, cmd_rename, cmd_commit, cmd_rollback,
+    cmd_undo;
 
 /* cmd_updater.c */
 command_fn cmd_is_capable, cmd_register, cmd_barrier, cmd_send_command, cmd_set_updater,

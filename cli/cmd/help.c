@@ -249,7 +249,7 @@ static void overview(buf *out)
     }
     buf_add(out, "\nFunctions in the language itself (help NAME shows them):\n ");
     for (int i = 0; prelude_name(i); i++)
-        buf_printf(out, "%s %s", i == 10 ? "\n " : "", prelude_name(i));
+        buf_printf(out, "%s %s", i % 8 ? "" : i ? "\n " : "", prelude_name(i));
     buf_char(out, '\n');
 }
 

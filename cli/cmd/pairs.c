@@ -161,8 +161,11 @@ int pairs_into(pairs *p, session *s, const ast *node, const key_list *keys, kv_e
     int rc = eval(s, node, &v, e);
     if (rc == KV_E_NAME && node->kind == AST_NAME) {
         *e = (kv_err){0};
-        return unit_err(s, node, e, KV_E_NAME, "there is no variable `%s` to fill; -> makes one",
-                        node->u.text);
+        unit_err(s, node, e, KV_E_NAME, "there is no variable `%s` to fill; -> makes one",
+                 node->u.text);
+        if (keys->n == 1 && keys->keys[0].name)
+            kv_err_hint(e, "pull %s -> %s", keys->keys[0].name, node->u.text);
+        return KV_E_NAME;
     }
     TRY(rc);
     if (keys->list ? fill_several(&f, keys, v, e) : fill_one(&f, node, keys->keys[0], v, false, e))

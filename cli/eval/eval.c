@@ -110,8 +110,11 @@ static int eval_name(session *s, const ast *node, value *out, kv_err *e)
                KV_E_NAME;
     if (hint_name(name, e))
         return e->code;
-    if (function_find(name) || map_get(&s->functions, (kv_key){0, name}) >= 0)
-        return kv_err_hint(e, "`%s` is a function: %s(…)", name, name), KV_E_NAME;
+    const function *f = function_find(name);
+    if (f || map_get(&s->functions, (kv_key){0, name}) >= 0)
+        return kv_err_hint(e, "`%s` is a function: %s(%s)", name, name,
+                           f && !f->params[0] ? "" : "…"),
+               KV_E_NAME;
     if (command_find(name, strlen(name)))
         return kv_err_hint(e, "`%s` is a command: begin it on a new line or behind `;`", name),
                KV_E_NAME;

@@ -24,6 +24,7 @@
 #include "io/csv.h"
 #include "io/json.h"
 #include "io/npy.h"
+#include "session/containers.h"
 #include "session/result.h"
 #include "syntax/effect.h"
 #include "syntax/file_kind.h"
@@ -195,6 +196,7 @@ typedef struct parts {
     kv_array **arrays;
     int64_t n;
     const kv_key *keys; /* one an array, or NULL; borrowed */
+    kv_key *names;      /* those of a dict, whose texts are borrowed; or NULL */
     kv *store;          /* in use, whose metadata of other tools a file gets; NULL: none */
     buf text;           /* of a text file, table or picture */
     bool is_text;       /* whatever the file is called */
@@ -206,6 +208,7 @@ static void parts_release(parts *p)
     for (int64_t i = 0; i < p->n; i++)
         kv_array_unref(p->arrays[i]);
     mem_free(p->arrays);
+    mem_free(p->names);
     buf_release(&p->text);
 }
 #define own_parts OWN(parts_release) parts
@@ -251,6 +254,25 @@ static int check_one(const char *path, const result *r, int64_t n, kv_err *e)
     return KV_OK;
 }
 
+/* The arrays of a dict under their names. */
+static int add_dict(parts *p, const char *path, value dict, kv_err *e)
+{
+    dict_settle(dict);
+    int64_t n = dict_count(dict);
+    const value *item = dict.u.list->items;
+    if (!(p->arrays = mem_zalloc(n, sizeof *p->arrays, e)) ||
+        !(p->names = mem_zalloc(n, sizeof *p->names, e)))
+        return KV_E_MEMORY;
+    for (int64_t i = 0; i < n; i++, item += 2) {
+        if (item->kind != VALUE_TEXT)
+            return kv_err_set(e, KV_E_DTYPE, "the names in \"%s\" are texts, not %s", path,
+                              value_kind_name(*item));
+        p->names[i].name = item->u.text;
+        TRY(add_array(p, path, item[1], e));
+    }
+    return KV_OK;
+}
+
 static int make_parts(session *s, parts *p, const char *path, const result *r, kv_err *e)
 {
     file_kind kind = file_kind_of(path);
@@ -264,6 +286,8 @@ static int make_parts(session *s, parts *p, const char *path, const result *r, k
         p->is_text = true;
         return rows_csv(&p->text, &r->entries, file_kind_of(path) == FILE_TSV ? '\t' : ',', e);
     }
+    if (kind == FILE_SAFETENSORS && r->v.kind == VALUE_DICT && dict_count(r->v) > 0)
+        return add_dict(p, path, r->v, e);
     /* those of a list are arrays of their own; a bracket of numbers only is one array */
     bool list = value_is_several(r->v);
     int64_t n = list ? r->v.u.list->n : 1;
@@ -478,7 +502,7 @@ static int save_one(session *s, written *w, const char *path, const result *r, o
     own_parts p = {.append = o.append};
     TRY(file_kind_check(path, o.append, e));
     TRY(make_parts(s, &p, path, r, e));
-    p.keys = r->keys ? r->keys : o.key;
+    p.keys = r->keys ? r->keys : p.names ? p.names : o.key;
     p.store = s->current < 0 ? NULL : s->stores[s->current].store;
     TRY(check_keys(path, &p, e));
     if (file_kind_of(path) == FILE_NPY && kv_array_dtype(p.arrays[0]) == KV_BFLOAT16)

@@ -479,17 +479,19 @@ int attach_options_parse(attach_options *o, int argc, char **argv, kv_err *e)
     *o = (attach_options){.rank = -1};
     o->entries.items = mem_zalloc(argc + 1, sizeof *o->entries.items, e);
     for (int i = 0; i < argc && !e->code;) {
-        int n = argv[i][0] == '-' && argv[i][1] ? shell_option_read(&attach_table, o, argc - i,
-                                                                    argv + i, e)
-                                                : 0;
-        if (!n && !e->code && argv[i][0] == '-')
+        bool option = argv[i][0] == '-' && argv[i][1] && !o->words.len;
+        int n = option ? shell_option_read(&attach_table, o, argc - i, argv + i, e) : 0;
+        if (!n && !e->code && argv[i][0] == '-' && !o->words.len)
             kv_err_set(e, KV_E_USAGE, "attach: there is no option %s", argv[i]);
         else if (!n && !e->code && o->job)
-            kv_err_set(e, KV_E_USAGE, "attach: one job, and here are %s and %s", o->job, argv[i]);
+            buf_printf(&o->words, o->words.len ? " %s" : "%s", argv[i]);
         else if (!n)
             o->job = argv[i];
         i += n ? n : 1;
     }
+    buf_check(&o->words, e);
+    if (o->words.len && o->entries.items)
+        o->entries.items[o->entries.n++] = buf_text(&o->words);
     if (e->code)
         kv_err_hint(e, "kvctl attach %s--help", o->job ? "JOB -c rounds, or " : "");
     return (int)e->code;
@@ -498,6 +500,7 @@ int attach_options_parse(attach_options *o, int argc, char **argv, kv_err *e)
 void attach_options_release(attach_options *o)
 {
     mem_free(o->entries.items);
+    buf_release(&o->words);
 }
 
 int jobs_options_parse(jobs_options *o, int argc, char **argv, kv_err *e)

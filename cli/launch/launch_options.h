@@ -107,6 +107,7 @@ typedef struct attach_options {
     bool help, json;
     bool quiet; /* no notes */
     const char *job; /* NULL: not said */
+    buf words;       /* behind the job, the last one of entries */
 } attach_options;
 
 typedef struct jobs_options {

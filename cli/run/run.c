@@ -669,6 +669,7 @@ static int run_all(session *s, const ast *block, unit *text, run_flow *f, kv_err
         if (text) {
             text->begun = i + 1;
             transcript_statement(s, &text->src, node);
+            session_mark_undo(s);
             if (s->begins)
                 s->begins(text, i);
         }

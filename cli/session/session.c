@@ -432,6 +432,27 @@ int session_create(session *s, const char *type, const kv_opt *opts, int nopts, 
     return rc ? rc : session_adopt(s, store, name, e);
 }
 
+/* Which store -s would keep, and how often it changed, as one number. */
+static uint64_t state_changes(const session *s)
+{
+    int64_t at = session_find_store(s, "kv");
+    return at < 0 ? 0 : (s->stores[at].serial << 40) + kv_changes(s->stores[at].store);
+}
+
+void session_mark_undo(session *s)
+{
+    bool same = s->state.path && !s->state.changed(s->state.arg, s);
+    if (s->state.same && !same)
+        s->state.first = state_changes(s);
+    s->state.same = same;
+}
+
+bool session_can_undo(session *s)
+{
+    session_mark_undo(s);
+    return !s->state.same && s->state.first == state_changes(s);
+}
+
 bool session_is_state(const session *s, const char *path)
 {
     return s->state.path && file_is_same(path, s->state.path);

@@ -160,9 +160,12 @@ typedef struct session {
     output out;
     /* (optional) the file of -s: save writes the store kv to it while the session goes on (errors:
      * those of state_save, value, busy), go_back makes the store kv what the file holds (errors:
-     * those of kv_load). path NULL: there is none */
+     * those of kv_load), changed asks whether it differs. path NULL: there is none */
     struct {
         const char *path;
+        bool (*changed)(const void *arg, const struct session *s);
+        bool same;      /* before the last statement the store was what the file holds */
+        uint64_t first; /* which store it was behind the first statement that changed it */
         int (*save)(void *arg, struct session *s, kv_err *e);
         int (*go_back)(void *arg, struct session *s, kv_err *e);
         void *arg;
@@ -258,6 +261,11 @@ bool session_is_state(const session *s, const char *path);
 /* An interrupt that something else noticed gets its reason: KV_E_TIMEOUT when that was it. Returns
  * e's code. */
 int session_reason(session *s, kv_err *e);
+
+/* Before each statement of a text: notes how much the store of -s has changed, for undo. */
+void session_mark_undo(session *s);
+/* The change is the only one since the opening of -s. */
+bool session_can_undo(session *s);
 
 /* A sink is pushed and popped by the same function, so that they always nest. */
 void sink_push(session *s, sink *k);

@@ -324,8 +324,10 @@ static __attribute__((noinline)) int tell(names *n, const char *name, uint32_t p
                into ? "there is no variable `%s` to fill; -> makes one"
                     : "nothing sets the variable `%s`", name);
     hint_name(name, &found);
-    if (function_find(name) || map_get(&n->functions, (kv_key){0, name}) >= 0)
-        kv_err_hint(&found, "`%s` is a function: %s(…)", name, name);
+    const function *f = function_find(name);
+    if (f || map_get(&n->functions, (kv_key){0, name}) >= 0)
+        kv_err_hint(&found, "`%s` is a function: %s(%s)", name, name,
+                    f && !f->params[0] ? "" : "…");
     if (rule)
         rule_hint_other_word(rule, name, &found);
     suggest near = {.word = name};

@@ -155,7 +155,7 @@ static int add_keys(effect_keys *k, const ast *node, kv_err *e)
 
 static int add_node(effect_keys *k, const ast *node, kv_err *e)
 {
-    static const char *const open_ends[] = {"quit", "exit", "begin", "rollback"};
+    static const char *const open_ends[] = {"quit", "exit", "begin", "rollback", "undo"};
     if (!node || k->any)
         return KV_OK;
     /* a command that may leave, or run what is not known yet: nothing can be said of what follows

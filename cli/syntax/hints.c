@@ -113,6 +113,7 @@ bool hint_shell(const char *word, size_t n, kv_err *e)
 
 bool hint_command(const char *word, size_t n, kv_err *e)
 {
+    static const char jobs[] = "kvctl jobs lists the jobs, kvctl jobs NAME the line of each rank";
     static const word_hint words[] = {
         {"kvctl", "this is kvctl already: begin with the next word; !kvctl … runs another"},
         {"get", "pull shows the value of a key"},
@@ -121,6 +122,10 @@ bool hint_command(const char *word, size_t n, kv_err *e)
         {"load", "`@` reads a file: a = @FILE; source runs a script"},
         {"average", "merge average A B --out OUT makes the mean of checkpoints"},
         {"export", "save FILE writes the store, convert A OUT a checkpoint in another form"},
+        {"run", "kvctl FILE runs a script, kvctl launch -n 2 FILE a job of two workers"},
+        {"ps", jobs}, {"status", jobs}, {"top", jobs},
+        {"watch", "kvctl attach JOB plot loss draws what a job has so far"},
+        {"strip", "convert A OUT --exclude 'optimizer*' leaves keys out"},
         {"let", "a variable needs no word before it: x = 3"},
         {"var", "a variable needs no word before it: x = 3"}};
     return HINT_WORD(words, word, n, e);
@@ -180,7 +185,7 @@ static const refusal statements[] = {
 static const word_hint modules[] = {
     {"os", "env(\"HOME\"), glob(\"*.csv\"), script_dir()"},
     {"sys", "args holds the words behind the script's name; exit(1) leaves"},
-    {"time", "time { … } measures a block"},
+    {"time", "sleep 1 waits a second; time pull w, time { push w 1; pull w } measure"},
     {"math", "functions have no module here: sqrt(2), exp(1), pi"},
     {"random", "uniform(3), normal(3), randint(3, low=0, high=9), permutation(5)"},
     {"json", "load(\"a.json\") reads arrays; a > a.json writes them"},
@@ -258,14 +263,9 @@ static const char random[] = "uniform((2, 3), low=-1, high=1), normal((2, 3)), "
 
 static const char hist[] = "plot --hist x draws one; sum(x > 1) counts";
 
-static const char undo[] = "rollback takes back all since begin, or since -s opened its file; "
-                           "without both nothing is kept to go back to";
-
 bool hint_name(const char *name, kv_err *e)
 {
-    if (strcmp(name, "undo") == 0)
-        kv_err_hint(e, "%s", undo);
-    else if (strcmp(name, "hist") == 0 || strcmp(name, "histogram") == 0)
+    if (strcmp(name, "hist") == 0 || strcmp(name, "histogram") == 0)
         kv_err_hint(e, "%s", hist);
     else if (strcmp(name, "newaxis") == 0)
         kv_err_hint(e, "none is a new axis: x[:, none]");
@@ -317,12 +317,13 @@ static const word_hint functions[] = {
     {"setdefault", "if 'k' not in d { d['k'] = 0 }"}, {"shuffle", "x = x[permutation(len(x))]"},
     {"subtract", "x - y"},
     {"svd", "linear algebra ends at a @ b and norm(x) here"},
-    {"tensor", "array([1, 2])"}, {"to", "x@gpu(0), x.astype(\"float16\")"},
+    {"tensor", "array([1, 2])"}, {"time", "time pull w, time { push w 1; pull w } measure"},
+    {"to", "x@gpu(0), x.astype(\"float16\")"},
     {"tolist", "list(x) of a vector; [list(row) for row in x] of a matrix"},
     {"trace", "sum(a * eye(len(a)))"},
     {"tril", "a * (reshape(arange(3), (3, 1)) >= arange(3)) of three rows and columns"},
     {"triu", "a * (reshape(arange(3), (3, 1)) <= arange(3)) of three rows and columns"},
-    {"undo", undo}, {"variance", "var(x)"}, {"view", "reshape(x, (2, 3)) is a copy"}};
+    {"variance", "var(x)"}, {"view", "reshape(x, (2, 3)) is a copy"}};
 
 bool hint_function(const char *name, kv_err *e)
 {

@@ -351,6 +351,8 @@ static ast *unknown_option(parser *p, const command *c, const token *t, const ch
     parse_fail(p, t->pos, t->end, KV_E_USAGE, "`%s` has no option --%s", c->name, name);
     if (strcmp(name, "include") == 0 && command_option_find(c, "exclude", strlen("exclude")))
         kv_err_hint(p->e, "patterns behind the files choose keys: %s … 'model.*'", c->name);
+    if (strcmp(c->name, "pull") == 0 && (strstr(name, "row") || strstr(name, "indices")))
+        kv_err_hint(p->e, "row-sparse-pull KEY [3, 17] gives rows");
     if (strcmp(name, "drop") == 0 &&
         command_option_find(c, "drop-metadata", strlen("drop-metadata")))
         kv_err_hint(p->e, "--exclude 'optimizer*' leaves keys out, --drop-metadata the metadata");
@@ -608,6 +610,14 @@ ast *parse_too_many(parser *p, const command *c)
                           : "no more arguments");
     const char *word = p->lx.src->text + pos;
     bool equals = *word == '=' && word[1] != '=';
+    if (strcmp(c->name, "pull") == 0 && lex_is_letter(*word)) {
+        const char *begin = word;
+        while (begin > p->lx.src->text && !strchr("\n;{", begin[-1]))
+            begin--;
+        begin += strspn(begin, " \t");
+        kv_err_hint(p->e, "%.*s-> %.*s keeps the value in a variable; several keys stand as a,b",
+                    (int)(word - begin), begin, (int)(end - pos), word);
+    }
     if (*word == '(' && c->flags & COMMAND_PARAMS)
         kv_err_hint(p->e, "%s NAME learning_rate=0.1: no brackets", c->name);
     if (equals && strcmp(c->name, "assert") == 0)

@@ -204,13 +204,13 @@ static ast *unknown_command(parser *p, uint32_t pos, uint32_t end)
 /* `a = pull 3`: a command gives a value in its call form alone. */
 static ast *command_as_value(parser *p, const ast *node)
 {
-    const char *name = node->u.text;
+    const char *name = node->u.text, *statement = p->lx.src->text + node->pos;
     const command *c = command_find(name, strlen(name));
     parse_fail(p, node->pos, node->end, KV_E_SYNTAX, "`%s` is a command, and begins a statement",
                name);
     if (c->flags & COMMAND_GIVES)
-        kv_err_hint(p->e, "%s … -> x keeps what it gives; in an expression it is kv.%s(…)", name,
-                    name);
+        kv_err_hint(p->e, "%.*s -> x keeps what it gives; in an expression it is kv.%s(…)",
+                    (int)strcspn(statement, "\n;#}"), statement, name);
     else if (c->method || command_can_be_called(c))
         kv_err_hint(p->e, "a store's method gives a value: kv.%s(…)", name);
     return NULL;

@@ -101,6 +101,9 @@ static ast *key_word(parser *p, uint32_t pos)
                    p->lx.src->text + pos);
         char c = parse_char(p, end);
         bool filled = c == '$' || (c == '{' && lex_is_letter(parse_char(p, end + 1)));
+        if (filled && c == '{')
+            kv_err_hint(p->e, "f\"%.*s\" is a key with a value in it", parse_shown(p, pos, stop),
+                        p->lx.src->text + pos);
         kv_err_hint(p->e, filled ? "f\"layer{i}\" is a key with the value of i in it"
                                  : "quote a text key: \"…\"; compute one in brackets: (…); blanks "
                                    "separate arguments");

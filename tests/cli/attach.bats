@@ -397,8 +397,12 @@ END
     setup_job
     begin_job -n 1 --name one train.kv
     local first=$job
-    gives -3 $'kvctl: error[name]: no job of yours is called train.kv here\n hint: job one runs that script' kvctl jobs train.kv
-    gives -3 $'kvctl: error[name]: no job of yours is called train here\n hint: jobs that run here: one' kvctl jobs train
+    for script in train.kv train; do
+        run -0 kvctl jobs $script
+        assert_line --index 0 --partial 'rank'
+    done
+    gives -3 $'kvctl: error[name]: no job of yours is called rain here\n hint: jobs that run here: one' kvctl jobs rain
+    gives 7 kvctl attach train print 3 + 4
     timeout 100 kvctl launch -n 1 --name two train.kv 3>&- &
     local second=$!
     for _ in $(seq 600); do
@@ -419,8 +423,8 @@ END
     run kvctl launch -n 1 --name ../x train.kv
     assert_line 'kvctl: error[usage]: --name needs letters, digits, -, _ and ., and not only digits, not "../x"'
     gives -2 $'kvctl: error[usage]: attach: there is no option --frob\n hint: kvctl attach --help' kvctl attach --frob
-    run -2 kvctl attach one two
-    assert_output $'kvctl: error[usage]: attach: one job, and here are one and two\n hint: kvctl attach JOB -c rounds, or --help'
+    run -3 kvctl attach one two
+    assert_line '<attach>:1:1: error[name]: there is no variable `two`'
     gives -3 $'kvctl: error[name]: no job of yours is called train.kv here\n hint: jobs that run here: one, two' kvctl jobs train.kv
     gives -3 $'kvctl: error[name]: no job of yours is called x here\n hint: jobs that run here: one, two' kvctl jobs x
     run kvctl jobs one two

@@ -142,9 +142,9 @@ load help
 }
 
 @test "undo says what undoes, as a command and in a script" {
-    run -2 kvctl undo
-    assert_output 'kvctl: error[usage]: there is no file "undo", and no command of that name
- hint: rollback takes back all since begin, or since -s opened its file; without both nothing is kept to go back to'
-    run -3 kvctl -c undo
-    assert_line --partial 'hint: rollback takes back all since begin, or since -s opened its file; without both nothing is kept to go back to'
+    run -3 kvctl undo
+    assert_line --index 0 --partial 'error[value]: nothing was kept to go back to'
+    assert_line ' hint: begin before a change keeps it for a rollback, and so does -s FILE'
+    run -3 kvctl -c 'init w 1; begin; push w 1; undo'
+    assert_line ' hint: rollback takes back all since begin'
 }

@@ -138,14 +138,6 @@ END
     done
 }
 
-@test "a base among the adapters: the hint says which is which" {
-    mkdir adapter
-    : >adapter/adapter_config.json
-    local line=" hint: merge lora adapter/ --out m.safetensors --base a.safetensors"
-    says -2 "$line" kvctl merge lora adapter/ a.safetensors --out m.safetensors
-    says -2 "$line" kvctl merge lora a.safetensors adapter/ --out m.safetensors
-}
-
 @test "completion: rules, files of rules, parameters, models and keys" {
     models
     : >mine.kvu

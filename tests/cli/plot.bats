@@ -286,3 +286,9 @@ plot arange(1000000) > long.svg; plot --heat ones(2, 2) > same.png'
     grep -qx '\[1\] ▆█' page.md
     run ! grep -q $'\033' page.md
 }
+
+@test "plot: a dict has a series for each of its keys" {
+    gives "" kvctl -c 'plot {"sgd": [3, 2, 1], "adam": [2, 1, 1]} > both.svg'
+    assert_equal "$(grep -oE 'sgd|adam' both.svg | sort | uniq | paste -sd ' ')" 'adam sgd'
+    run -3 kvctl -c 'plot {}'
+}

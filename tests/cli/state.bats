@@ -477,10 +477,19 @@ END
     assert_equal "$(value)" 1.0
 }
 
-@test "state: undo leads to rollback" {
-    opens -3 'error[name]: there is no variable `undo`' kvctl -c 'undo'
-    assert_line --index 3 ' hint: rollback takes back all since begin, or since -s opened its file; without both nothing is kept to go back to'
-    begins 'undo: begin; ...; rollback, and rollback alone goes back to the file of -s' kvctl -c 'help undo'
+@test "state: undo takes back the only change, and of several none" {
+    one
+    gives 2.0 kvctl -s w.kvs -c 'pull 3 -> a; push 3 100; pull 3 -> b; undo; push 3 1; pull 3'
+    run -3 kvctl -s w.kvs -c 'undo'
+    assert_line --index 0 --partial 'error[value]: nothing has changed since "w.kvs" was opened or written'
+    run -3 kvctl -s w.kvs -k -c 'push 3 1; push 3 1; undo; pull 3; commit --disk; push 3 1; undo; pull 3'
+    assert_line --partial 'error[value]: undo takes back one statement, and several changed the store'
+    assert_line ' hint: rollback takes back all since "w.kvs" was opened or written'
+    assert_equal "$(grep -x '[0-9.]*' <<<"$output" | paste -sd ' ')" "4.0 4.0"
+    run -3 kvctl -s w.kvs -k -c 'push 3 1; create; init 3 7; undo; pull 3'
+    assert_line 7.0
+    run kvctl -c 'help undo'
+    assert_line --partial 'In general: begin; ...; rollback'
 }
 
 @test "state: what was begun and not committed is not saved" {
