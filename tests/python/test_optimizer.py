@@ -324,6 +324,27 @@ class Schedules(Case):
         self.assertEqual([o.momentum, o.lr], [0.25, 0.5])
 
 
+class Own(Case):
+    """Optimizers that are classes of the caller's: a store takes none of which it would make another step."""
+
+    def test_a_changed_step_is_not_passed_over(self):
+        @opt.register
+        class Times(opt.SGD):
+            def update(self, index, weight, grad, state):
+                weight[:] = weight - 100 * grad
+
+        class Plain(opt.SGD):
+            pass
+
+        kv = one()
+        error = self.fails("unsupported", kv.set_optimizer, opt.create("times", learning_rate=0.1))
+        self.assertIn("get_updater", error.hint)
+        kv.set_updater(opt.get_updater(Times()))
+        self.assertEqual(step(kv), -100)
+        kv.set_optimizer(Plain(learning_rate=0.5))
+        self.assertEqual(step(kv), -0.5)
+
+
 class Steps(Case):
     """create_state, update and get_updater: the steps that a store makes, on arrays outside of one."""
 

@@ -155,7 +155,7 @@ TEST(parse_key_errors)
         {"w[0] 1", "1:1-5", "`w[0]` is not a key", NO_KEY_HINT},
         {"w+1", "1:1-4", "`w+1` is not a key", NO_KEY_HINT},
         {"w#x", "1:1-4", "`w#x` is not a key", NO_KEY_HINT},
-        {"w{key}", "1:1-7", "`w{key}` is not a key", FILLED_HINT},
+        {"w{key}", "1:1-7", "`w{key}` is not a key", "f\"w{key}\" is a key with a value in it"},
         {"w$i 1", "1:1-4", "`w$i` is not a key", FILLED_HINT},
         {"w{0..}", "1:1-7", "`w{0..}` is not a key", NO_KEY_HINT},
         {"w'x'", "1:1-5", "`w'x'` is not a key", NO_KEY_HINT},

@@ -6,7 +6,7 @@
 
 #include "store_help.h"
 
-static const float one = 1, two = 2;
+static const float one = 1;
 
 static void set_add(kv *s, const float *factor)
 {

@@ -339,6 +339,18 @@ class Optimizer:
 
     # ---- For the store ----
 
+    def _is_changed(self):
+        """Whether a class of the caller's makes the step, which a store would make without it."""
+        return any(getattr(type(self), name, None) is not getattr(Optimizer, name, None)
+                   for name in ("create_state", "create_state_multi_precision", "update", "update_multi_precision", "step",
+                                "fused_step"))
+
+    @staticmethod
+    def register(cls):
+        """Lets create() find a class of the caller's by its name."""
+        _registered[cls.__name__.lower()] = cls
+        return cls
+
     def options(self):
         """{name: text}, as the library takes them."""
         given = {name: self._values[name] for name in _MORE | _COMMON | self._own if name in self._given}
@@ -546,6 +558,7 @@ def _rules():
 
 
 RULES = _rules()
+_registered = {}
 for _name, _params in _OWN.items():
     _call = f"{_name}({', '.join([*(f'{k}={v!r}' for k, v in _params.items()), '**common'])})\n\n"
     globals()[_name] = type(_name, (Optimizer,), {"name": _name.lower(), "_own": _params, "__module__": __name__,
@@ -555,6 +568,8 @@ ccSGD = SGD  # noqa: F821  an older name of MXNet
 
 def create(name, **params):
     """An optimizer by its name, in any case: create('sgd', learning_rate=0.1)."""
+    if name.lower() in _registered:
+        return _registered[name.lower()](**params)
     for cls in _OWN:
         if cls.lower() == name.lower():
             return globals()[cls](**params)
@@ -563,7 +578,9 @@ def create(name, **params):
     raise NoSuchNameError(f'there is no optimizer "{name}"', "usage", "there are " + ", ".join(sorted(RULES)))
 
 
-__all__ = ["Optimizer", "Updater", "create", "get_updater", "ccSGD", *_OWN]
+register = Optimizer.register
+
+__all__ = ["Optimizer", "Updater", "register", "create", "get_updater", "ccSGD", *_OWN]
 
 
 def __dir__():

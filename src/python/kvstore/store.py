@@ -97,9 +97,9 @@ class KVStore(_kvstore.Store, KVStoreBase):
         if isinstance(optimizer, Optimizer):
             if params:
                 raise KVError("the parameters of an optimizer stand in its own call", "usage")
-            if optimizer.name is None:
+            if optimizer.name is None or optimizer._is_changed():
                 raise KVError(f"{type(optimizer).__name__} is no optimizer of the library", "unsupported",
-                              "set_updater takes a rule, or a function(key, input, stored)")
+                              "set_updater(mx.optimizer.get_updater(optimizer)) makes its steps in Python")
             if optimizer._calls and self._is_of_many:
                 raise KVError("a schedule that is a class of Python runs in a store of one process only", "unsupported",
                               "FactorScheduler, MultiFactorScheduler, PolyScheduler and CosineScheduler run on servers, too")
