@@ -280,7 +280,8 @@ END
     assert_success
     assert_output 'note: 3 ranks ran alone: create dist_sync joins them'
     echo "$number" >alone.kv
-    says '[1] 1 2' timeout 60 kvctl launch -n 2 alone.kv
+    run -0 timeout 60 kvctl launch -n 2 alone.kv
+    assert_line '[1] 1 2'
     assert_line '[0] note: 2 ranks ran alone: create dist_sync joins them'
     [ "${#lines[@]}" -eq 2 ]
     echo 'create dist_sync' >>alone.kv
@@ -306,7 +307,8 @@ set-optimizer sgd --learning-rate 2
 push w ones(2)
 pull w
 END
-    says '[0] [-2. -2.]' timeout 60 kvctl launch -n 3 two.kv
+    run -0 timeout 60 kvctl launch -n 3 two.kv
+    assert_line '[0] [-2. -2.]'
     assert_line '[2] [-8. -8.]'
     assert_line '[0] warning: rank 1 sets another optimizer than rank 0: that of rank 0 is used'
     assert_line '[0] warning: rank 2 sets another optimizer than rank 0: that of rank 0 is used'
