@@ -489,7 +489,7 @@ END
     run -3 kvctl -s w.kvs -k -c 'push 3 1; create; init 3 7; undo; pull 3'
     assert_line 7.0
     run kvctl -c 'help undo'
-    assert_line --partial 'In general: begin; ...; rollback'
+    assert_line --partial 'without -s: begin and rollback'
 }
 
 @test "state: what was begun and not committed is not saved" {
