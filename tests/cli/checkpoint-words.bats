@@ -186,7 +186,8 @@ b.safetensors: z: all of its elements are 0" ]
     mentions -2 '--force takes no value' kvctl merge ties m.safetensors density=5 --base m.safetensors out=u.safetensors force=false
     kvctl merge ties m.safetensors density=5 --base m.safetensors out=u.safetensors # a file
     mentions -3 'no name matches "long=true"' kvctl ls m.safetensors -- long=true
-    says -2 ' hint: did you mean learning_rate?' kvctl -s s.kvs set-optimizer adam lr=0.1
+    kvctl -s s.kvs set-optimizer adam lr=0.1
+    says -2 ' hint: did you mean learning_rate?' kvctl -s s.kvs set-optimizer adam learningrate=0.1
     says -2 ' hint: did you mean --priority?' kvctl -s s.kvs push w 'ones(2)' priorty=1
     says -2 ' hint: did you mean density?' kvctl merge ties m.safetensors --base m.safetensors densty=0.5 --out u.safetensors
     says -2 ' hint: --out, not --output' kvctl merge average m.safetensors --output u.safetensors
