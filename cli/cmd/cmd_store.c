@@ -46,6 +46,8 @@ int cmd_commit(session *s, const ast *call, result *out, kv_err *e)
     (void)out;
     TRY(session_store(s, &store, e));
     TRY(disk ? to_disk(s, e) : KV_OK);
+    if (disk)
+        session_mark_undo(s);
     TRY(session_store(s, &store, e));
     if (disk && !kv_in_transaction(store))
         return KV_OK;
@@ -61,8 +63,11 @@ int cmd_rollback(session *s, const ast *call, result *out, kv_err *e)
     (void)out, (void)call;
     TRY(session_store(s, &store, e));
     bool open = kv_in_transaction(store);
-    if (!open && s->state.path && strcmp(s->stores[s->current].name, "kv") == 0)
-        return s->state.go_back(s->state.arg, s, e);
+    if (!open && s->state.path && strcmp(s->stores[s->current].name, "kv") == 0) {
+        TRY(s->state.go_back(s->state.arg, s, e));
+        session_mark_undo(s);
+        return KV_OK;
+    }
     TRY(kv_rollback(store, e));
     return follow_rollback(s, e);
 }

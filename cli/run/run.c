@@ -469,7 +469,7 @@ int run_def(session *s, const ast *node, kv_err *e)
 {
     int64_t at = map_get(&s->functions, (kv_key){0, node->u.text});
     definition d = {node->u.text, s->unit, node, s->locals != NULL, NULL};
-    if (d.nested && at >= 0 && s->defs[at].node != node) {
+    if (d.nested && at >= 0 && s->defs[at].node != node && !s->defs[at].unit->prelude) {
         unit_err(s, node, e, KV_E_UNSUPPORTED,
                  "there is a function `%s` already, and one inside of another is known to all",
                  node->u.text);

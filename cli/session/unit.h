@@ -12,6 +12,7 @@ typedef struct unit {
     arena nodes;
     ast *body;         /* AST_BLOCK */
     uint32_t begun;    /* how many of its statements began to run */
+    bool prelude;      /* a function of the language's own, not the user's text */
     bool kept;         /* a def or updater refers to it: it stays until the session ends */
     struct unit *next; /* the one read before it */
 } unit;

@@ -433,8 +433,10 @@ int check_unset(session *s, kv_err *e)
     int rc = KV_OK;
     n.unknown = s->check->names_missing || s->check->statements_lost;
     for (const unit *u = s->units; u && !n.unknown && rc == KV_OK; u = u->next)
-        rc = collect_set(&n, u->body);
+        rc = u->prelude ? KV_OK : collect_set(&n, u->body);
     for (unit *u = s->units; u && !n.unknown && rc == KV_OK; u = u->next) {
+        if (u->prelude)
+            continue;
         n.unit = u;
         n.src = &u->src;
         map_release(&n.told);

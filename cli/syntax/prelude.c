@@ -8,6 +8,12 @@
 
 #define OF "(x, axis=none, keepdims=false)"
 #define PASSED "axis=axis, keepdims=keepdims"
+#define KEPT   "axis=axis, keepdims=true"
+/* No function calls another one of these, which a script may have replaced. */
+#define VARIANCE                                                                                   \
+    "    mean = sum(where(isnan(x), 0, x), " KEPT ") / sum(isnan(x) == 0, " KEPT ")\n"              \
+    "    squares = sum(where(isnan(x), 0, (x - mean) ** 2), " PASSED ")\n"                          \
+    "    n = sum(isnan(x) == 0, " PASSED ")\n"
 
 static const struct {
     const char *name, *text;
@@ -18,29 +24,38 @@ static const struct {
     {"asarray", "def asarray(x, dtype=none) {\n"
                 "    return array(x) if dtype == none else array(x, dtype=dtype)\n"
                 "}"},
-    {"count_nonzero", "def count_nonzero" OF " = sum(x != 0, " PASSED ")"},
+    {"count_nonzero", "def count_nonzero" OF " = sum(array(x) != 0, " PASSED ")"},
     {"invert", "def invert(x) {\n"
                "    assert dtype(x) == \"bool\", \"~ turns masks, such as isnan(x), around\"\n"
                "    return x == 0\n"
                "}"},
-    {"logical_not", "def logical_not(x) = x == 0"},
+    {"logical_not", "def logical_not(x) = array(x) == 0"},
     {"nanmax", "def nanmax" OF " {\n"
+               "    if not any(isnan(x)) { return max(x, " PASSED ") }\n"
                "    most = max(where(isnan(x), -inf, x), " PASSED ")\n"
                "    return where(sum(isnan(x) == 0, " PASSED ") > 0, most, nan)\n"
                "}"},
-    {"nanmean", "def nanmean" OF " = nansum(x, axis, keepdims) / sum(isnan(x) == 0, " PASSED ")"},
+    {"nanmean", "def nanmean" OF " {\n"
+                "    n = sum(isnan(x) == 0, " PASSED ")\n"
+                "    return sum(where(isnan(x), 0, x), " PASSED ") / n\n"
+                "}"},
     {"nanmedian", "def nanmedian(x, axis=none) {\n"
-                  "    if axis == none { return median(x[isnan(x) == 0]) }\n"
+                  "    x = array(x)\n"
+                  "    if axis == none or ndim(x) < 2 {\n"
+                  "        there = ravel(x)[isnan(ravel(x)) == 0]\n"
+                  "        return median(there) if size(there) > 0 else nan\n"
+                  "    }\n"
                   "    rows = moveaxis(x, axis, -1)\n"
                   "    return stack([nanmedian(r, none if ndim(r) == 1 else -1) for r in rows])\n"
                   "}"},
     {"nanmin", "def nanmin" OF " {\n"
+               "    if not any(isnan(x)) { return min(x, " PASSED ") }\n"
                "    least = min(where(isnan(x), inf, x), " PASSED ")\n"
                "    return where(sum(isnan(x) == 0, " PASSED ") > 0, least, nan)\n"
                "}"},
-    {"nanstd", "def nanstd" OF " = sqrt(nanvar(x, axis, keepdims))"},
+    {"nanstd", "def nanstd" OF " {\n" VARIANCE "    return sqrt(squares / n)\n}"},
     {"nansum", "def nansum" OF " = sum(where(isnan(x), 0, x), " PASSED ")"},
-    {"nanvar", "def nanvar" OF " = nanmean((x - nanmean(x, axis, true)) ** 2, axis, keepdims)"},
+    {"nanvar", "def nanvar" OF " {\n" VARIANCE "    return squares / n\n}"},
     {"power", "def power(x, y) = x ** y"},
     {"relu", "def relu(x) = maximum(x, 0)"},
     {"sigmoid", "def sigmoid(x) = 1 / (1 + exp(-x))"},

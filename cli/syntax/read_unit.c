@@ -229,7 +229,7 @@ static bool is_variable(void *arg, const char *name)
     bool found = effect_sets_name(c->u->body, name) || session_find(c->s, name);
     /* all texts behind -c are read before the first one runs */
     for (const unit *u = c->s->units; u && !found; u = u->next)
-        found = effect_sets_name(u->body, name);
+        found = !u->prelude && effect_sets_name(u->body, name);
     return found;
 }
 
@@ -259,13 +259,18 @@ static bool define_prelude(checker *c, const char *name)
     char *copy = text ? mem_text(text, strlen(text), c->e) : NULL;
     scope *locals = s->locals;
     unit *u, *outer = s->unit;
-    if (!copy || unit_read(s, &u, name, copy, strlen(text), 1, NULL, c->e))
+    bool done = false;
+    if (!copy)
         return false;
-    s->locals = NULL;
-    s->unit = u;
-    bool done = registry.define(s, u->body->kid[0], c->e) == KV_OK;
+    s->unit = c->u; /* a part of that text: with -k nothing of it is left for its run */
+    if (unit_read(s, &u, name, copy, strlen(text), 1, NULL, c->e) == KV_OK) {
+        u->prelude = true;
+        s->locals = NULL;
+        s->unit = u;
+        done = registry.define(s, u->body->kid[0], c->e) == KV_OK;
+        s->locals = locals;
+    }
     s->unit = outer;
-    s->locals = locals;
     return done;
 }
 
@@ -305,6 +310,11 @@ static int check_function(checker *c, const ast *node)
                  is_optimizer_variable(c, node->kid[0]->u.text);
     if (f && !other && !own)
         return check_arguments(c, node, f);
+    bool attribute = called && c->u->src.text[node->end - 1] != ')';
+    if (!other && !attribute && !is_method_of_kv(node) && !defined_function(c, name) &&
+        map_get(&c->rules, (kv_key){0, name}) < 0 &&
+        map_get(&c->s->rules, (kv_key){0, name}) < 0 && (define_prelude(c, name) || c->e->code))
+        return c->e->code;
     int64_t params = map_get(&c->functions, (kv_key){0, name});
     if (params > 0 && node->n != (uint32_t)params - 1)
         return source_err(&c->u->src, node->pos, node->end, c->e, KV_E_USAGE,
@@ -318,9 +328,6 @@ static int check_function(checker *c, const ast *node)
         return KV_OK;
     if (is_method_of_kv(node))
         return unknown_method(c, node);
-    bool attribute = called && c->u->src.text[node->end - 1] != ')';
-    if (!attribute && !is_variable(c, name) && (define_prelude(c, name) || c->e->code))
-        return c->e->code;
     if (!called && is_variable(c, name))
         return not_called(c, node);
     source_err(&c->u->src, node->pos, node->end, c->e, KV_E_USAGE, "there is no %s `%s`",
@@ -408,7 +415,7 @@ static int check_updater(checker *c, const ast *name, const char *what)
     kv_key key = {0, name->u.text};
     suggest near = {.word = name->u.text, .by_first_letters = true};
     const char *optimizer;
-    if (name->kind == AST_TEXT && defined_function(c, name->u.text))
+    if (name->kind == AST_TEXT && map_get(&c->rules, key) < 0 && defined_function(c, name->u.text))
         return check_def(c, name->u.text);
     if (name->kind != AST_TEXT || strcmp(name->u.text, "assign") == 0 ||
         map_get(&c->rules, key) >= 0 || map_get(&c->s->rules, key) >= 0 || may_be_defined(c) ||

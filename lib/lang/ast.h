@@ -121,6 +121,7 @@ typedef struct rule_param {
                               of a name that the rule reads and does not define (rule_check) */
     const ast *low, *high; /* NULL: no range */
     bool below;            /* ..<, the range ends before high */
+    bool is_lr;            /* learning_rate that is written lr, as the lines read it */
     uint32_t pos, end;
 } rule_param;
 

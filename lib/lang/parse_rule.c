@@ -269,7 +269,7 @@ static bool param(parser *p, rule_param *out)
         !parse_expect(p, SIGN1('='), "`=` and a default") || !(out->value = parse_literal(p)))
         return false;
     if (!p->merge && strcmp(out->name, "lr") == 0) /* lines still read lr, which follows from it */
-        out->name = "learning_rate";
+        out->name = "learning_rate", out->is_lr = true;
     if (parse_accept_word(p, "in")) {
         if (!(out->low = parse_literal(p)) || !parse_expect(p, SIGN2('.', '.'), "`..`"))
             return false;

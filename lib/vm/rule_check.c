@@ -487,7 +487,8 @@ static int check_param(checker *c, int which)
 static bool is_param(const rule_ast *r, const char *name)
 {
     for (int i = 0; i < r->nparams; i++)
-        if (strcmp(r->params[i].name, name) == 0)
+        if (strcmp(r->params[i].name, name) == 0 ||
+            (r->params[i].is_lr && strcmp(name, "lr") == 0))
             return true;
     return false;
 }

@@ -148,3 +148,17 @@ load help
     run -3 kvctl -c 'init w 1; begin; push w 1; undo'
     assert_line ' hint: rollback takes back all since begin'
 }
+
+@test "errors: functions of the language behind -k, under --check, and beside a def of their name" {
+    printf 'nansum = 3\nprint nanmean(ones(2))\nprint 1\n' >k.kv
+    gives $'1.0\n1' kvctl -k k.kv
+    printf 'print square(2)\nprint x\n' >x.kv
+    begins -2 'x.kv:2:7: error[usage]: nothing sets the variable `x`' kvctl --check x.kv
+    gives $'4\n7' kvctl -c 'print square(2)' -c 'def f(x) { def square(y) = 7; return square(x) }; print f(3)'
+    gives $'4\n[1.]' kvctl -c 'print square(2)' -c 'updater square { stored += input }; set-updater square' -c 'init 3 zeros(1); push 3 1; pull 3'
+    gives '[0.5 0.5]' kvctl -c 'lr = 0.125
+def u(key, grad, weight, lr=0.5):
+    weight -= lr * grad
+set-updater u
+init w ones(2); push w ones(2); pull w'
+}

@@ -480,6 +480,7 @@ END
 @test "state: undo takes back the only change, and of several none" {
     one
     gives 2.0 kvctl -s w.kvs -c 'pull 3 -> a; push 3 100; pull 3 -> b; undo; push 3 1; pull 3'
+    gives 2.0 kvctl -s w.kvs -c 'for i in 0..2 { push 3 100; undo }' -c 'push 3 2; rollback; push 3 3; undo; pull 3'
     run -3 kvctl -s w.kvs -c 'undo'
     assert_line --index 0 --partial 'error[value]: nothing has changed since "w.kvs" was opened or written'
     run -3 kvctl -s w.kvs -k -c 'push 3 1; push 3 1; undo; pull 3; commit --disk; push 3 1; undo; pull 3'
