@@ -11,9 +11,10 @@
 #define KEPT   "axis=axis, keepdims=true"
 /* No function calls another one of these, which a script may have replaced. */
 #define VARIANCE                                                                                   \
-    "    mean = sum(where(isnan(x), 0, x), " KEPT ") / sum(isnan(x) == 0, " KEPT ")\n"              \
-    "    squares = sum(where(isnan(x), 0, (x - mean) ** 2), " PASSED ")\n"                          \
-    "    n = sum(isnan(x) == 0, " PASSED ")\n"
+    "    there = isnan(x) == 0\n"                                                                  \
+    "    n = sum(there, " PASSED ")\n"                                                             \
+    "    mean = sum(where(there, x, 0), " KEPT ") / sum(there, " KEPT ")\n"                        \
+    "    squares = sum(where(there, (x - mean) ** 2, 0), " PASSED ")\n"
 
 static const struct {
     const char *name, *text;
