@@ -32,6 +32,8 @@ typedef struct checker {
     map types;            /* of stores, to 0 */
     map holders;          /* variables that may hold an optimizer, to 0 … */
     const ast *holders_of; /* … in this text; NULL: they are not known */
+    map sets;              /* variables that texts set, to 0 … */
+    const ast *sets_of;    /* … asked for in this text */
     bool plugins;         /* some are loaded, and may bring other types */
     kv_err *e;
 } checker;
@@ -223,14 +225,30 @@ static void hint_file(checker *c, const ast *node)
         kv_err_hint(c->e, "`@` reads a file: @%.*s", n, begin);
 }
 
+static int add_sets(map *m, const ast *node, kv_err *e)
+{
+    if (!node)
+        return KV_OK;
+    TRY(effect_sets(node, effect_put_name, m, e));
+    for (uint32_t i = 0; i < node->n; i++)
+        TRY(add_sets(m, node->kid[i], e));
+    return KV_OK;
+}
+
+/* Names that some text sets are collected once a text. Without memory none is known. */
 static bool is_variable(void *arg, const char *name)
 {
     checker *c = arg;
-    bool found = effect_sets_name(c->u->body, name) || session_find(c->s, name);
-    /* all texts behind -c are read before the first one runs */
-    for (const unit *u = c->s->units; u && !found; u = u->next)
-        found = !u->prelude && effect_sets_name(u->body, name);
-    return found;
+    kv_err without_memory = {0};
+    if (c->sets_of != c->u->body) {
+        map_release(&c->sets);
+        c->sets_of = c->u->body;
+        int rc = add_sets(&c->sets, c->u->body, &without_memory);
+        /* all texts behind -c are read before the first one runs */
+        for (const unit *u = c->s->units; u && !rc; u = u->next)
+            rc = u->prelude ? KV_OK : add_sets(&c->sets, u->body, &without_memory);
+    }
+    return session_find(c->s, name) || map_get(&c->sets, (kv_key){0, name}) >= 0;
 }
 
 /* f(2) of a variable. What it holds is known where an earlier line of the prompt has set it. */
@@ -419,7 +437,7 @@ static int check_updater(checker *c, const ast *name, const char *what)
         return check_def(c, name->u.text);
     if (name->kind != AST_TEXT || strcmp(name->u.text, "assign") == 0 ||
         map_get(&c->rules, key) >= 0 || map_get(&c->s->rules, key) >= 0 || may_be_defined(c) ||
-        optimizer_text(name->u.text) || is_variable(c, name->u.text) || check_is_full(c->s))
+        optimizer_text(name->u.text) || check_is_full(c->s) || is_variable(c, name->u.text))
         return KV_OK;
     source_err(&c->u->src, name->pos, name->end, c->e, KV_E_USAGE, "there is no %s `%s`", what,
                name->u.text);
@@ -563,6 +581,7 @@ static int check(session *s, unit *u, kv_err *e)
     map_release(&c.rules);
     map_release(&c.types);
     map_release(&c.holders);
+    map_release(&c.sets);
     return rc;
 }
 
