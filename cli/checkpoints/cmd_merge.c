@@ -544,7 +544,7 @@ static bool is_adapter(const char *folder)
            access(path, F_OK) == 0;
 }
 
-/* merge lora BASE ADAPTER...: without --base it is the first checkpoint that is no adapter. */
+/* merge lora BASE ADAPTER...: without --base it is the first one that is not an adapter. */
 static int take_base(merging *m, kv_err *e)
 {
     const rule_ast *rule = m->found.rule;

@@ -269,7 +269,7 @@ static int not_called(checker *c, const ast *node)
            KV_E_USAGE;
 }
 
-/* Defines a function of the prelude in the session. False: it is none, or c has an error. */
+/* Defines a function of the prelude. False: the prelude lacks it, or c has an error. */
 static bool define_prelude(checker *c, const char *name)
 {
     session *s = c->s;
