@@ -161,7 +161,7 @@ int pairs_into(pairs *p, session *s, const ast *node, const key_list *keys, kv_e
     int rc = eval(s, node, &v, e);
     if (rc == KV_E_NAME && node->kind == AST_NAME) {
         *e = (kv_err){0};
-        unit_err(s, node, e, KV_E_NAME, "there is no variable `%s` to fill; -> makes one",
+        unit_err(s, node, e, KV_E_NAME, "no variable is called `%s`; -> makes one",
                  node->u.text);
         if (keys->n == 1 && keys->keys[0].name)
             kv_err_hint(e, "pull %s -> %s", keys->keys[0].name, node->u.text);

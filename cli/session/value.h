@@ -26,7 +26,7 @@ typedef enum value_kind {
     VALUE_TUPLE,
     VALUE_DICT,
     VALUE_OBJECT, /* an optimizer, a schedule or a class: session/containers.h */
-    VALUE_BARE    /* of a function that runs: an array that is no object yet: syntax/function.h */
+    VALUE_BARE    /* of a function that runs: an array without its object: syntax/function.h */
 } value_kind;
 
 typedef struct value_list value_list;

@@ -321,7 +321,7 @@ static __attribute__((noinline)) int tell(names *n, const char *name, uint32_t p
     if (check_is_full(n->s) || map_get(&n->told, (kv_key){0, name}) >= 0)
         return KV_OK;
     source_err(n->src, pos, end, &found, KV_E_USAGE,
-               into ? "there is no variable `%s` to fill; -> makes one"
+               into ? "no variable is called `%s`; -> makes one"
                     : "nothing sets the variable `%s`", name);
     hint_name(name, &found);
     const function *f = function_find(name);
