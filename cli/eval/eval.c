@@ -111,7 +111,7 @@ static int eval_name(session *s, const ast *node, value *out, kv_err *e)
     if (hint_name(name, e))
         return e->code;
     const function *f = function_find(name);
-    if (f || map_get(&s->functions, (kv_key){0, name}) >= 0)
+    if (f || session_def(s, name) >= 0)
         return kv_err_hint(e, "`%s` is a function: %s(%s)", name, name,
                            f && !f->params[0] ? "" : "…"),
                KV_E_NAME;
@@ -187,7 +187,7 @@ static int eval_call(session *s, const ast *node, value *out, kv_err *e)
     own_mem const char **more = few ? NULL : mem_alloc(node->n, sizeof *more, e);
     const char **names = few ? small : more;
     own_stack l = {0};
-    int64_t d = method ? -1 : map_get(&s->functions, (kv_key){0, node->u.text});
+    int64_t d = method ? -1 : session_def(s, node->u.text);
     if (!names)
         return KV_E_MEMORY;
     TRY(eval_args(s, node, &l, names, e));

@@ -5,9 +5,9 @@
 
 #include <string.h>
 
-#include "base/suggest.h"
 #include "session/session.h"
 #include "syntax/effect.h"
+#include "syntax/function.h"
 #include "syntax/parse_statement.h"
 
 /* ---- Names ---- */
@@ -76,66 +76,22 @@ int eval_def(session *s, const ast *node, def_values **out, kv_err *e)
 
 /* ---- Calls ---- */
 
-static int wrong_count(session *s, const definition *d, const ast *node, int64_t given, kv_err *e)
-{
-    int most = (int)d->node->n - 1, least = most;
-    while (least > 0 && d->node->kid[least]->kind == AST_ARG)
-        least--;
-    if (least < most)
-        return unit_err(s, node, e, KV_E_USAGE, "%s() takes %d to %d arguments, not %lld", d->name,
-                        least, most, (long long)given);
-    return unit_err(s, node, e, KV_E_USAGE, "%s() takes %d argument%s, not %lld", d->name, most,
-                    most == 1 ? "" : "s", (long long)given);
-}
-
-/* The parameter of a name, from 0. -1 and an error when there is none. */
-static int64_t find_parameter(session *s, const definition *d, const ast *node, const char *name,
-                              kv_err *e)
-{
-    suggest near = {.word = name};
-    for (uint32_t i = 1; i < d->node->n; i++) {
-        if (strcmp(d->node->kid[i]->u.text, name) == 0)
-            return i - 1;
-        suggest_add(&near, d->node->kid[i]->u.text);
-    }
-    unit_err(s, node, e, KV_E_USAGE, "%s() has no parameter `%s`", d->name, name);
-    suggest_done(&near, e);
-    return -1;
-}
-
 /* Gives the parameters the values of the call, and the others their defaults. */
 static int bind(session *s, const definition *d, const ast *node, const call_values *given,
                 scope *own, kv_err *e)
 {
-    if (given->n > (int64_t)d->node->n - 1)
-        return wrong_count(s, d, node, given->n, e);
-    for (int64_t i = 0; i < given->n; i++) {
-        const char *name = given->names[i];
-        int64_t at = name ? find_parameter(s, d, node->kid[i], name, e) : i;
-        if (at < 0)
-            return e->code;
-        if (i > 0 && given->names[i - 1] && !name)
-            return unit_err(s, node->kid[i], e, KV_E_USAGE,
-                            "%s() has a plain argument behind a named one", d->name);
-        const char *parameter = d->node->kid[at + 1]->u.text;
-        if (map_get(&own->names, (kv_key){0, parameter}) >= 0)
-            return unit_err(s, node->kid[i], e, KV_E_USAGE, "%s() has two values for `%s`", d->name,
-                            parameter);
-        if (scope_set(own, parameter, value_ref(given->items[i]), e))
-            return e->code;
-    }
-    bool named = given->n > 0 && given->names[given->n - 1];
+    int64_t small[16];
+    own_mem int64_t *more = given->n <= 16 ? NULL : mem_alloc(given->n, sizeof *more, e);
+    int64_t *to = given->n <= 16 ? small : more;
+    if (!to)
+        return KV_E_MEMORY;
+    TRY(function_match(&s->unit->src, d->node, node, given->names, given->n, to, e));
+    for (int64_t i = 0; i < given->n; i++)
+        TRY(scope_set(own, d->node->kid[to[i] + 1]->u.text, value_ref(given->items[i]), e));
     for (uint32_t i = 1; i < d->node->n; i++) {
-        const ast *parameter = d->node->kid[i];
-        const char *name = parameter->u.text;
-        if (map_get(&own->names, (kv_key){0, name}) >= 0)
-            continue;
-        if (parameter->kind != AST_ARG)
-            return named ? unit_err(s, node, e, KV_E_USAGE, "%s() needs a value for `%s`", d->name,
-                                    name)
-                         : wrong_count(s, d, node, given->n, e);
-        if (scope_set(own, name, value_ref(d->values->defaults[i - 1]), e))
-            return e->code;
+        const char *name = d->node->kid[i]->u.text;
+        if (map_get(&own->names, (kv_key){0, name}) < 0)
+            TRY(scope_set(own, name, value_ref(d->values->defaults[i - 1]), e));
     }
     return KV_OK;
 }

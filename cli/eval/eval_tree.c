@@ -360,7 +360,7 @@ bool eval_is_logic(const ast *node)
 bool eval_is_inner(const session *s, const ast *node)
 {
     bool named = node->kind == AST_CALL && !(node->flags & AST_METHOD);
-    if (named && map_get(&s->functions, (kv_key){0, node->u.text}) >= 0)
+    if (named && session_def(s, node->u.text) >= 0)
         return false;
     return !eval_is_logic(node) && expr_is_operator(node);
 }

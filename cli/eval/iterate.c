@@ -89,7 +89,7 @@ typedef struct stream {
 static bool is_side_by_side(const session *s, const ast *node, bool *counts)
 {
     if (node->kind != AST_CALL || (node->flags & AST_METHOD) || node->n == 0 ||
-        map_get(&s->functions, (kv_key){0, node->u.text}) >= 0)
+        session_def(s, node->u.text) >= 0)
         return false;
     *counts = strcmp(node->u.text, "enumerate") == 0;
     if (!*counts && strcmp(node->u.text, "zip") != 0)

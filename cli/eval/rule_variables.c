@@ -64,7 +64,7 @@ static int refuse_missing(session *s, const rule_text *r, const rule_param *p, k
     suggest near = {.word = p->name};
     source_err(&r->unit->src, p->pos, p->end, e, KV_E_USAGE, "a rule knows no name `%s` here",
                p->name);
-    if (map_get(&s->functions, (kv_key){0, p->name}) >= 0)
+    if (session_def(s, p->name) >= 0)
         return kv_err_hint(e, "`%s` is a function, and a rule reads numbers", p->name), KV_E_USAGE;
     if (rule_hint_other_word(r->rule, p->name, e))
         return e->code;

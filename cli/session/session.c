@@ -259,6 +259,13 @@ value *session_find(session *s, const char *name)
     return found ? &found->v : strcmp(name, "args") == 0 ? &s->args : NULL;
 }
 
+int64_t session_def(const session *s, const char *name)
+{
+    int64_t at = map_get(&s->functions, (kv_key){0, name});
+    bool hidden = at >= 0 && s->unit && s->unit->prelude && !s->defs[at].unit->prelude;
+    return hidden ? -1 : at;
+}
+
 /* The scope that statements write to: not that of a comprehension. */
 static scope *scope_here(session *s)
 {

@@ -297,6 +297,10 @@ void session_warn_once(session *s, const struct ast *node, const char *fmt, ...)
 /* A note on stderr, unless -q: one line, "note: " before it. */
 void session_note(session *s, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
+/* The number of the def that a name means where the session runs, -1: none. Functions of the
+ * prelude see none of the script's, whatever it calls its own. */
+int64_t session_def(const session *s, const char *name);
+
 /* ---- The tables of the language ---- */
 
 /* Tables and functions of rooms above that rooms below reach only through here, so that neither

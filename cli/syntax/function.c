@@ -180,6 +180,74 @@ int function_check(const function *f, const char *const *names, int64_t n, kv_er
     return KV_OK;
 }
 
+/* ---- Parameters of a def ---- */
+
+static int count_differs(const source *src, const ast *def, const ast *call, int64_t n, kv_err *e)
+{
+    int most = (int)def->n - 1, least = most;
+    while (least > 0 && def->kid[least]->kind == AST_ARG)
+        least--;
+    if (least < most)
+        return source_err(src, call->pos, call->end, e, KV_E_USAGE,
+                          "%s() takes %d to %d arguments, not %lld", def->u.text, least, most,
+                          (long long)n);
+    return source_err(src, call->pos, call->end, e, KV_E_USAGE,
+                      "%s() takes %d argument%s, not %lld", def->u.text, most, most == 1 ? "" : "s",
+                      (long long)n);
+}
+
+/* The parameter of a name, from 0. -1 and an error when there is none. */
+static int64_t find_parameter(const source *src, const ast *def, const ast *arg, kv_err *e)
+{
+    suggest near = {.word = arg->u.text};
+    for (uint32_t i = 1; i < def->n; i++) {
+        if (strcmp(def->kid[i]->u.text, near.word) == 0)
+            return i - 1;
+        suggest_add(&near, def->kid[i]->u.text);
+    }
+    source_err(src, arg->pos, arg->end, e, KV_E_USAGE, "%s() has no parameter `%s`", def->u.text,
+               near.word);
+    suggest_done(&near, e);
+    return -1;
+}
+
+static bool is_matched(const int64_t *to, int64_t n, int64_t parameter)
+{
+    for (int64_t i = 0; i < n; i++)
+        if (to[i] == parameter)
+            return true;
+    return false;
+}
+
+int function_match(const source *src, const ast *def, const ast *call, const char *const *names,
+                   int64_t n, int64_t *to, kv_err *e)
+{
+    if (n > (int64_t)def->n - 1)
+        return count_differs(src, def, call, n, e);
+    for (int64_t i = 0; i < n; i++) {
+        const ast *arg = call->kid[i];
+        if ((to[i] = names[i] ? find_parameter(src, def, arg, e) : i) < 0)
+            return e->code;
+        if (i > 0 && names[i - 1] && !names[i])
+            return source_err(src, arg->pos, arg->end, e, KV_E_USAGE,
+                              "%s() has a plain argument behind a named one", def->u.text);
+        if (is_matched(to, i, to[i]))
+            return source_err(src, arg->pos, arg->end, e, KV_E_USAGE,
+                              "%s() has two values for `%s`", def->u.text,
+                              def->kid[to[i] + 1]->u.text);
+    }
+    for (int64_t i = 0; i + 1 < (int64_t)def->n; i++) {
+        const ast *parameter = def->kid[i + 1];
+        if (parameter->kind == AST_ARG || is_matched(to, n, i))
+            continue;
+        return n > 0 && names[n - 1]
+                   ? source_err(src, call->pos, call->end, e, KV_E_USAGE,
+                                "%s() needs a value for `%s`", def->u.text, parameter->u.text)
+                   : count_differs(src, def, call, n, e);
+    }
+    return KV_OK;
+}
+
 /* ---- Calling ---- */
 
 /* Sets parameter 0 from the leading integers, all but the arguments of the other required

@@ -3,6 +3,7 @@
  * here but in vm/expr.h; a function that appears in both is listed here for its help only. */
 #pragma once
 
+#include "lang/source.h"
 #include "session/session.h"
 #include "session/value.h"
 
@@ -62,6 +63,11 @@ void function_usage(buf *out, const function *f);
 /* Checks a call before it runs, when only the number and the names of its arguments are known.
  * names[i] is NULL for a positional one. Error: usage. */
 int function_check(const function *f, const char *const *names, int64_t n, kv_err *e);
+
+/* Matches the arguments of a call to the parameters of a def: argument i goes to parameter to[i],
+ * from 0, and the others have defaults. Error: usage, at the argument or the call in its text. */
+int function_match(const source *src, const ast *def, const ast *call, const char *const *names,
+                   int64_t n, int64_t *to, kv_err *e);
 
 /* Sets the values of the parameters, which are borrowed, from positional and named arguments.
  * Error: usage (count, unknown name). */

@@ -27,7 +27,7 @@
 typedef struct checker {
     session *s;
     unit *u;
-    map functions;        /* to how many parameters they take, plus 1; 0 when that changes */
+    map functions;        /* to their def as a number; 0: several, or one with an error */
     map rules;            /* to 0 */
     map types;            /* of stores, to 0 */
     map holders;          /* variables that may hold an optimizer, to 0 … */
@@ -61,9 +61,8 @@ static int collect_names(checker *c, const ast *node)
     if (node->kind == STMT_DEF) {
         kv_key name = {0, node->u.text};
         int64_t before = map_get(&c->functions, name);
-        bool optional = node->n > 1 && node->kid[node->n - 1]->kind == AST_ARG;
-        int64_t params = node->op == STMT_DEF_BROKEN || optional ? 0 : (int64_t)node->n;
-        TRY(map_put(&c->functions, name, before >= 0 && before != params ? 0 : params, c->e));
+        int64_t def = node->op == STMT_DEF_BROKEN ? 0 : (int64_t)(intptr_t)node;
+        TRY(map_put(&c->functions, name, before >= 0 && before != def ? 0 : def, c->e));
     }
     if (node->kind == STMT_RULE) {
         const rule_ast *rule = node->u.other;
@@ -87,21 +86,20 @@ static bool defined_function(const checker *c, const char *name)
     return map_get(&c->functions, key) >= 0 || map_get(&c->s->functions, key) >= 0;
 }
 
-/* The number of a call's arguments and their names. */
-static int check_arguments(checker *c, const ast *node, const function *f)
+/* The number of a call's arguments and their names: those of a function, or of a def. */
+static int check_arguments(checker *c, const ast *node, const function *f, const ast *def)
 {
-    const char *small[16],
-        **names = node->n <= 16 ? small : mem_alloc(node->n, sizeof *names, c->e);
-    if (!names)
+    own_mem const char **names = mem_alloc(node->n, sizeof *names, c->e);
+    own_mem int64_t *to = mem_alloc(node->n, sizeof *to, c->e);
+    if (!names || !to)
         return KV_E_MEMORY;
     for (uint32_t i = 0; i < node->n; i++)
         names[i] = node->kid[i]->kind == AST_ARG ? node->kid[i]->u.text : NULL;
-    int rc = function_check(f, names, node->n, c->e);
-    if (names != small)
-        mem_free(names);
-    if (rc)
+    if (def)
+        return function_match(&c->u->src, def, node, names, node->n, to, c->e);
+    if (function_check(f, names, node->n, c->e))
         source_at(&c->u->src, node->pos, node->end, c->e);
-    return rc;
+    return c->e->code;
 }
 
 /* kv.name: the name of the first store is known; the names of others are known when it runs. */
@@ -269,27 +267,32 @@ static int not_called(checker *c, const ast *node)
            KV_E_USAGE;
 }
 
-/* Defines a function of the prelude. False: the prelude lacks it, or c has an error. */
-static bool define_prelude(checker *c, const char *name)
+/* Defines a function of the prelude, and returns its def. NULL: the prelude lacks it, or c has an
+ * error. */
+static const ast *define_prelude(checker *c, const char *name)
 {
     session *s = c->s;
     const char *text = prelude_text(name);
     char *copy = text ? mem_text(text, strlen(text), c->e) : NULL;
     scope *locals = s->locals;
     unit *u, *outer = s->unit;
-    bool done = false;
+    const ast *def = NULL;
     if (!copy)
-        return false;
-    s->unit = c->u; /* a part of that text: with -k nothing of it is left for its run */
-    if (unit_read(s, &u, name, copy, strlen(text), 1, NULL, c->e) == KV_OK) {
+        return NULL;
+    s->source_depth++; /* a part of that text; what a script calls `sum` is nothing to check it by
+                        */
+    int rc = unit_read(s, &u, name, copy, strlen(text), 1, NULL, c->e);
+    s->source_depth--;
+    if (rc == KV_OK) {
         u->prelude = true;
         s->locals = NULL;
         s->unit = u;
-        done = registry.define(s, u->body->kid[0], c->e) == KV_OK;
+        if (registry.define(s, u->body->kid[0], c->e) == KV_OK)
+            def = u->body->kid[0];
         s->locals = locals;
     }
     s->unit = outer;
-    return done;
+    return def;
 }
 
 static int check_function(checker *c, const ast *node)
@@ -327,17 +330,19 @@ static int check_function(checker *c, const ast *node)
     bool other = called && strcmp(name, "update") == 0 && node->kid[0]->kind == AST_NAME &&
                  is_optimizer_variable(c, node->kid[0]->u.text);
     if (f && !other && !own)
-        return check_arguments(c, node, f);
+        return check_arguments(c, node, f, NULL);
     bool attribute = called && c->u->src.text[node->end - 1] != ')';
+    const ast *def = NULL;
     if (!other && !attribute && !is_method_of_kv(node) && !defined_function(c, name) &&
-        map_get(&c->rules, (kv_key){0, name}) < 0 &&
-        map_get(&c->s->rules, (kv_key){0, name}) < 0 && (define_prelude(c, name) || c->e->code))
+        map_get(&c->rules, (kv_key){0, name}) < 0 && map_get(&c->s->rules, (kv_key){0, name}) < 0)
+        def = define_prelude(c, name);
+    if (c->e->code)
         return c->e->code;
-    int64_t params = map_get(&c->functions, (kv_key){0, name});
-    if (params > 0 && node->n != (uint32_t)params - 1)
-        return source_err(&c->u->src, node->pos, node->end, c->e, KV_E_USAGE,
-                          "%s() takes %d argument%s, not %d", name, (int)params - 1,
-                          params == 2 ? "" : "s", (int)node->n);
+    int64_t known = map_get(&c->functions, (kv_key){0, name});
+    if (!def && known > 0)
+        def = (const ast *)(intptr_t)known;
+    if (def && check_arguments(c, node, NULL, def))
+        return c->e->code;
     if (other || defined_function(c, name) || may_be_defined(c) || optimizer_is_maker(name))
         return KV_OK;
     if (called ? optimizer_has_attribute(name) : is_optimizer_variable(c, name))
@@ -362,6 +367,8 @@ static int check_function(checker *c, const ast *node)
     suggest near = {.word = name};
     for (const function *one = registry.functions; one->name; one++)
         suggest_add(&near, one->name);
+    for (int i = 0; prelude_name(i); i++)
+        suggest_add(&near, prelude_name(i));
     /* Of all functions something is near: only what is very near was meant as one of a value. */
     while (called && near.n > 0 && near.distance[near.n - 1] > 1)
         near.n--;

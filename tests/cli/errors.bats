@@ -149,11 +149,34 @@ load help
     assert_line ' hint: rollback takes back all since begin'
 }
 
+@test "errors: calls of defs, and of functions in the language, are checked before they run" {
+    while IFS='|' read -r text column message; do
+        run -2 kvctl --check -c "$text"
+        assert_line --index 0 "<cmd>:1:$column: error[usage]: $message"
+    done <<'END'
+print nanmean(zeros(3), 1, 2, 3)|7|nanmean() takes 1 to 3 arguments, not 4
+print zeros(3).nanmean(axs=1)|24|nanmean() has no parameter `axs`
+print relu(zeros(3), x=1)|7|relu() takes 1 argument, not 2
+print softmax(axis=1, zeros(3))|23|softmax() has a plain argument behind a named one
+def f(x, y=1) = x; print f(1, x=2)|31|f() has two values for `x`
+def f(x, y=1) = x; print f(y=2)|26|f() needs a value for `x`
+print sofmax(zeros(3))|7|there is no function `sofmax`
+END
+    assert_line ' hint: did you mean softmax?'
+    run -2 kvctl -c 'create local; set-optimizer sgd lr=.1 learning_rate=.2'
+    assert_line --partial 'error[usage]: lr and learning_rate are one parameter, given twice'
+    run -2 kvctl -c 'o = SGD(lr=.1, learning_rate=.2)'
+    assert_line --partial 'error[usage]: SGD() has the argument learning_rate twice'
+}
+
 @test "errors: functions of the language behind -k, under --check, and beside a def of their name" {
     printf 'nansum = 3\nprint nanmean(ones(2))\nprint 1\n' >k.kv
     gives $'1.0\n1' kvctl -k k.kv
     printf 'print square(2)\nprint x\n' >x.kv
     begins -2 'x.kv:2:7: error[usage]: nothing sets the variable `x`' kvctl --check x.kv
+    gives $'2.0\n[2. 2. 5.]\n42\n3' kvctl -c 'def sum(x) = 42' -c 'def isnan(x) = 7' -c 'def stack(x) = 1' \
+        -c 'print nanmean([1, 2, 3])' -c 'print nanmedian([[1, 2, nan], [3, nan, 5]], axis=0)' \
+        -c 'print sum([1])' -c 'def relu(x) = 3' -c 'print relu(1)'
     gives $'4\n7' kvctl -c 'print square(2)' -c 'def f(x) { def square(y) = 7; return square(x) }; print f(3)'
     gives $'4\n[1.]' kvctl -c 'print square(2)' -c 'updater square { stored += input }; set-updater square' -c 'init 3 zeros(1); push 3 1; pull 3'
     gives '[0.5 0.5]' kvctl -c 'lr = 0.125
