@@ -177,23 +177,47 @@ static void put_function(json_writer *w, const function *f)
     json_end(w, '}');
 }
 
-/* Appends one object, {"v":1,"commands":[…],"functions":[…]}, with c and f alone unless both are
- * NULL. */
-static void help_json(buf *out, const command *c, const function *f)
+/* A function written in the language, by its text: def NAME(x, axis=none) … */
+static void put_prelude(json_writer *w, const char *name)
 {
-    bool all = !c && !f;
+    const char *text = prelude_text(name), *usage = text + strlen("def ");
+    const char *at = usage + strlen(name) + 1, *end = strchr(at, ')');
+    json_begin(w, NULL, '{');
+    json_text(w, "name", name);
+    put_part(w, "usage", usage, (size_t)(end + 1 - usage));
+    json_text(w, "summary", "written in the language, see its text");
+    json_text(w, "text", text);
+    json_begin(w, "params", '[');
+    for (size_t n; at < end; at += n, at += strspn(at, ", ")) {
+        n = strcspn(at, ",)");
+        size_t word = strcspn(at, "=,)");
+        json_begin(w, NULL, '{');
+        put_part(w, "name", at, word);
+        json_bool(w, "optional", at[word] == '=');
+        json_end(w, '}');
+    }
+    json_end(w, ']');
+    json_end(w, '}');
+}
+
+/* Appends one object, {"v":1,"commands":[…],"functions":[…]}: all of them, or what a word names. */
+static void help_json(buf *out, const char *word)
+{
     json_writer w = {.out = out};
     json_begin(&w, NULL, '{');
     json_int(&w, "v", 1);
     json_begin(&w, "commands", '[');
     for (const command *one = registry.commands; one->name; one++)
-        if (all || one == c)
+        if (!word || strcmp(one->name, word) == 0)
             put_command(&w, one);
     json_end(&w, ']');
     json_begin(&w, "functions", '[');
     for (const function *one = registry.functions; one->name; one++)
-        if (all || one == f)
+        if (!word || strcmp(one->name, word) == 0)
             put_function(&w, one);
+    for (int i = 0; prelude_name(i); i++)
+        if (!word || strcmp(prelude_name(i), word) == 0)
+            put_prelude(&w, prelude_name(i));
     json_end(&w, ']');
     json_end(&w, '}');
     buf_char(out, '\n');
@@ -390,6 +414,8 @@ static int not_found(const char *word, bool json, kv_err *e)
         suggest_add(&near, c->name);
     for (const function *f = registry.functions; f->name; f++)
         suggest_add(&near, f->name);
+    for (int i = 0; prelude_name(i); i++)
+        suggest_add(&near, prelude_name(i));
     for (int i = 0; !json && help_topic(i); i++)
         suggest_add(&near, help_topic(i));
     suggest_done(&near, e);
@@ -541,11 +567,10 @@ static int help_as_json(session *s, const ast *call, buf *text, result *out, kv_
     const char *word = node ? eval_word(s, node, "a word to look up", out, e) : NULL;
     if (node && !word)
         return e->code;
-    const command *c = word ? command_find(word, strlen(word)) : NULL;
-    const function *f = word ? function_find(word) : NULL;
-    if (word && !c && !f && not_found(word, true, e))
+    if (word && !command_find(word, strlen(word)) && !function_find(word) && !prelude_text(word) &&
+        not_found(word, true, e))
         return unit_at(s, node, e);
-    help_json(text, c, f);
+    help_json(text, word);
     return KV_OK;
 }
 
