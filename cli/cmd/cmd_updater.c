@@ -577,7 +577,10 @@ int cmd_set_updater(session *s, const ast *call, result *out, kv_err *e)
         return rc;
     if (fresh)
         keeps = kv_keep_states(store, false);
-    if (!what) {
+    if (rule_params_has(&p, "lr") && rule_params_has(&p, "learning_rate"))
+        rc =
+            unit_err(s, call, e, KV_E_USAGE, "lr and learning_rate are one parameter, given twice");
+    else if (!what) {
         if ((rc = kv_update_optimizer(store, p.opts, p.n, e)) == KV_OK)
             note_unused(s, store, &p);
     } else if (what->kind == STMT_RULE)

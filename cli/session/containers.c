@@ -573,6 +573,11 @@ void def_values_unref(def_values *d)
 int object_new(value *out, const char *name, const value *parts, const char *const *names,
                int64_t n, kv_err *e)
 {
+    for (int64_t i = 0; i < n; i++)
+        for (int64_t j = 0; j < i && names[i]; j++)
+            if (names[j] && strcmp(names[i], names[j]) == 0)
+                return kv_err_set(e, KV_E_USAGE, "%s() has the argument %.40s twice", name,
+                                  names[i]);
     TRY(value_list_new(out, VALUE_OBJECT, 1 + 2 * n, e));
     value *item = out->u.list->items;
     int rc = value_text(item++, name, e);
