@@ -550,7 +550,12 @@ static int help_on(session *s, const ast *node, buf *text, result *out, kv_err *
     const char *word = eval_word(s, node, "a word to look up", out, e);
     if (!word)
         return e->code;
+    const char *second = strchr(word, ' ');
     char other[64];
+    if (second && second - word < (ptrdiff_t)sizeof other) { /* help 'merge slerp' */
+        snprintf(other, sizeof other, "%.*s", (int)(second - word), word);
+        return help_words(text, other, second + 1, e) ? unit_at(s, node, e) : KV_OK;
+    }
     bool found = (*word == '-' && option_help(text, word)) || show_word(s, text, word) ||
                  (with_z(other, word) && show_word(s, text, other)) || search(text, word);
     if (!found && not_found(word, false, e))
