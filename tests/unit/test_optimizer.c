@@ -24,27 +24,14 @@ static void keep_line(void *arg, const char *line)
         snprintf(lines[nlines++], sizeof lines[0], "%s", line);
 }
 
-static kv_array *pair_of(kv_dtype dtype, double x)
-{
-    return io_array(dtype, 1, (int64_t[]){2}, (double[]){x, -x});
-}
-
-static void init_pair(kv *s, kv_key key, kv_dtype dtype, double x)
-{
-    own_array *a = pair_of(dtype, x);
-    CHECK_OK(kv_init(s, &key, 1, &a, NULL, &e));
-}
-
 static void push(kv *s, kv_key key, kv_dtype dtype, double x)
 {
-    own_array *a = pair_of(dtype, x);
-    CHECK_OK(kv_push(s, &key, 1, &a, NULL, &e));
+    push_one(s, key, filled_as(dtype, x, cpu0));
 }
 
 static double pulled(kv *s, kv_key key)
 {
-    own_array *a = pair_of(KV_FLOAT64, 0);
-    CHECK_OK(kv_pull(s, &key, 1, &a, NULL, &e));
+    own_array *a = pull_into(s, key, filled_as(KV_FLOAT64, 0, cpu0));
     const double *data = array_elements(a);
     return data[0];
 }
@@ -62,7 +49,7 @@ static kv *with(const char *text, const kv_opt *params, int n)
 {
     kv *s = make_heard();
     for (int i = 0; i < 3; i++)
-        init_pair(s, id(i), KV_FLOAT32, 1);
+        init_with(s, id(i), filled_as(KV_FLOAT32, 1, cpu0));
     set_rule_with(s, text, params, n);
     return s;
 }
@@ -129,7 +116,7 @@ TEST(optimizer_without_names_everything_decays)
     CHECK_TEXT(lines[0], "1  1 0.01 0.5 0.01");
     kv_free(s);
     s = make_heard();
-    init_pair(s, (kv_key){.name = "fc_bias"}, KV_FLOAT32, 1);
+    init_with(s, (kv_key){.name = "fc_bias"}, filled_as(KV_FLOAT32, 1, cpu0));
     set_rule_with(s, shows, params, 2);
     push(s, (kv_key){.name = "fc_bias"}, KV_FLOAT32, 1);
     CHECK_TEXT(lines[0], "fc_bias fc_bias 1 0.01 1.5 0.01");
@@ -179,7 +166,7 @@ TEST(optimizer_a_def_that_reads_lr_takes_it_later)
 TEST(optimizer_a_failed_push_counts_nothing)
 {
     own_kv *s = with(shows, NULL, 0);
-    own_array *a = pair_of(KV_FLOAT32, 1);
+    own_array *a = filled_as(KV_FLOAT32, 1, cpu0);
     push(s, id(0), KV_FLOAT32, 1);
     CHECK_OK(kv_update_optimizer(s, &(kv_opt){"momentum", "0"}, 1, &e));
     CHECK_ERR(kv_push(s, &(kv_key){.id = 0}, 1, &a, NULL, &e), KV_E_VALUE, "no momentum");
@@ -195,7 +182,7 @@ static double small_steps(kv_dtype dtype, const char *multi_precision)
 {
     const kv_opt params[] = {{"learning_rate", "0.0001"}, {"multi_precision", multi_precision}};
     own_kv *s = make_heard();
-    init_pair(s, id(0), dtype, 1);
+    init_with(s, id(0), filled_as(dtype, 1, cpu0));
     CHECK_OK(kv_set_optimizer(s, "sgd", params, 2, &e));
     for (int i = 0; i < 500; i++)
         push(s, id(0), dtype, 1);
@@ -217,7 +204,7 @@ TEST(optimizer_multi_precision_can_be_switched_on)
     const kv_opt rate = {"by", "0.0001"};
     own_kv *s = make_heard();
     own_rule *rule = NULL;
-    init_pair(s, id(0), KV_FLOAT16, 1);
+    init_with(s, id(0), filled_as(KV_FLOAT16, 1, cpu0));
     /* nothing in it depends on the key: one update serves all, until there are masters */
     CHECK_OK(
         kv_rule_new(&rule, "updater plain(by = 0.1) { stored -= by * input }", NULL, 0, 0, &e));
@@ -325,8 +312,8 @@ TEST(optimizer_compiles_its_rule_once)
     const char *name = "";
     for (int i = 0; kv_optimizer_text(i, &name); i++) {
         own_kv *s = make_heard();
-        init_pair(s, id(0), KV_FLOAT32, 1);
-        init_pair(s, id(3), KV_FLOAT32, 2);
+        init_with(s, id(0), filled_as(KV_FLOAT32, 1, cpu0));
+        init_with(s, id(3), filled_as(KV_FLOAT32, 2, cpu0));
         CHECK_OK(kv_set_optimizer(s, name, params, 2, &e));
         for (int t = 0; t < 500; t++) {
             push(s, id(0), KV_FLOAT32, 1 + t % 7);
@@ -356,7 +343,7 @@ TEST(optimizer_follows_a_parameter_without_compiling)
     static const char *const rates[] = {"0.5", "0.25", "none", "2.0", "none", "0.125"};
     kv_rule *rule = NULL;
     own_kv *s = make_heard();
-    init_pair(s, id(0), KV_FLOAT32, 0);
+    init_with(s, id(0), filled_as(KV_FLOAT32, 0, cpu0));
     CHECK_OK(kv_rule_new(&rule, "{ if rate != none { stored += input * rate } }", "r", 1, 1, &e));
     CHECK_OK(kv_set_rule(s, rule, &(kv_opt){"rate", "1.0"}, 1, &e));
     kv_rule_free(rule);
@@ -376,8 +363,8 @@ TEST(optimizer_rollback_restores_states)
     const kv_opt params[] = {{"lr_scheduler", "factor(2, 0.5)"}, {"multi_precision", "true"}};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         own_kv *s = make_heard(), *plain = make_heard();
-        init_pair(s, id(0), KV_BFLOAT16, 1);
-        init_pair(plain, id(0), KV_BFLOAT16, 1);
+        init_with(s, id(0), filled_as(KV_BFLOAT16, 1, cpu0));
+        init_with(plain, id(0), filled_as(KV_BFLOAT16, 1, cpu0));
         CHECK_OK(kv_set_optimizer(s, names[i], params, 2, &e));
         CHECK_OK(kv_set_optimizer(plain, names[i], params, 2, &e));
         for (int t = 0; t < 6; t++) {
@@ -398,13 +385,12 @@ TEST(optimizer_rollback_restores_states)
  * parameter reaches all. */
 TEST(optimizer_keys_that_share_an_update_and_keys_that_do_not)
 {
-    own_kv *s = NULL;
     kv_array *w = NULL;
     own_arrays *a[4] = {NULL};
     static const int64_t shapes[] = {2, 2, 3};
     kv_key keys[] = {{.id = 0}, {.id = 1}, {.id = 2}};
     kv_opt params[] = {{"learning_rate", "1"}, {"lr_mult", "1=2"}, {"momentum", "0.5"}};
-    CHECK_OK(kv_create("local", NULL, 0, &s, &e));
+    own_kv *s = make("local");
     for (int i = 0; i < 3; i++) {
         CHECK_OK(kv_array_new(&a[i], KV_FLOAT32, 1, &shapes[i], (kv_ctx){0}, &e));
         float *data = array_data(a[i]);

@@ -4,36 +4,16 @@
 #include "kvstore.h"
 #include "store_help.h"
 
-enum { SIZE = 16 };
-
 static void unref_all(kv_array **a, int n)
 {
     for (int i = 0; i < n; i++)
         kv_array_unref(a[i]);
 }
 
-/* The number that every element is. */
-static double number_of(kv_array *a)
-{
-    own_array *f = MADE(kv_array, kv_array_dup, a, KV_FLOAT64, (kv_ctx){0});
-    const double *data = array_elements(f);
-    double x = data[0];
-    for (int i = 0; i < SIZE; i++)
-        CHECK(data[i] == x);
-    return x;
-}
-
 static void check_all(kv_array **a, int n, double x)
 {
     for (int i = 0; i < n; i++)
-        CHECK_INT(number_of(a[i]), x);
-}
-
-static double stored(kv *s, kv_key key)
-{
-    own_array *a = filled(0);
-    CHECK_OK(kv_pull(s, &key, 1, &a, NULL, &e));
-    return number_of(a);
+        check_array(a[i], x);
 }
 
 /* ---- The lists ---- */
@@ -67,7 +47,7 @@ TEST(pushpull_custom_store)
     own_arrays *outs[3] = {NULL};
     bool yes = true;
     CHECK_OK(kv_broadcast(s, &key, 1, &one, &key, 1, &out, NULL, &e));
-    CHECK_INT(number_of(out), 1);
+    check_array(out, 1);
     CHECK_OK(kv_is_capable(s, "optimizer", &yes, &e));
     CHECK(!yes);
     CHECK_OK(kv_broadcast(s, &key, 1, &one, &key, 1, &out, NULL, &e));
@@ -76,9 +56,9 @@ TEST(pushpull_custom_store)
     check_all(outs, 2, 2);
     kv_array *shared[2] = {outs[0], outs[0]};
     CHECK_OK(kv_pushpull(s, keys, 2, shared, NULL, 0, NULL, NULL, &e));
-    CHECK_INT(number_of(outs[0]), 4);
+    check_array(outs[0], 4);
     CHECK_OK(kv_pushpull(s, keys, 1, shared, NULL, 0, NULL, NULL, &e)); /* one value: as it was */
-    CHECK_INT(number_of(outs[0]), 4);
+    check_array(outs[0], 4);
     CHECK_TEXT(kv_type(s), "teststore");
     CHECK_INT(kv_rank(s), 0);
     CHECK_INT(kv_num_workers(s), 1);
@@ -116,7 +96,7 @@ TEST(pushpull_teststore_refuses)
               KV_E_SHAPE, "the first value has shape (4, 4), this value has (3,)");
     CHECK_ERR(kv_pushpull(s, keys, 2, (kv_array *[]){a, sparse}, NULL, 0, NULL, NULL, &e),
               KV_E_UNSUPPORTED, "teststore takes no row_sparse arrays");
-    CHECK_INT(number_of(a), 1);
+    check_array(a, 1);
     kv_array_unref(a);
     kv_array_unref(small);
     kv_array_unref(sparse);
@@ -137,14 +117,14 @@ TEST(pushpull_gives_what_the_updater_made)
     CHECK_OK(kv_init(s, (kv_key[]){id(5), id(7)}, 2, init, NULL, &e));
     CHECK_OK(kv_set_updater(s, add_input, &factor, NULL, &e));
     CHECK_OK(kv_pushpull(s, keys, 4, values, okeys, 3, outs, &(kv_call){.priority = -3}, &e));
-    CHECK_INT(number_of(outs[0]), 5 + 2 * (2 + 4));
-    CHECK_INT(number_of(outs[1]), 7 + 2 * (1 + 3));
-    CHECK_INT(number_of(outs[2]), 7 + 2 * (1 + 3));
+    check_array(outs[0], 5 + 2 * (2 + 4));
+    check_array(outs[1], 7 + 2 * (1 + 3));
+    check_array(outs[2], 7 + 2 * (1 + 3));
     for (int i = 0; i < 4; i++)
-        CHECK_INT(number_of(values[i]), i + 1);
+        check_array(values[i], i + 1);
     CHECK_OK(kv_pushpull(s, keys, 4, values, NULL, 0, NULL, NULL, &e));
-    CHECK_INT(number_of(values[1]), 17 + 2 * (2 + 4));
-    CHECK_INT(number_of(values[2]), 15 + 2 * (1 + 3));
+    check_array(values[1], 17 + 2 * (2 + 4));
+    check_array(values[2], 15 + 2 * (1 + 3));
 }
 
 TEST(pushpull_makes_keys_and_pulls_others)
@@ -156,16 +136,16 @@ TEST(pushpull_makes_keys_and_pulls_others)
     own_arrays *outs[4] = {filled(0), filled(0), filled(0)};
     CHECK_OK(kv_init(s, &old, 1, &first, NULL, &e));
     CHECK_OK(kv_pushpull(s, made, 3, values, okeys, 3, outs, NULL, &e));
-    CHECK_INT(number_of(outs[0]), 2);
-    CHECK_INT(number_of(outs[1]), 11);
-    CHECK_INT(number_of(outs[2]), 4);
+    check_array(outs[0], 2);
+    check_array(outs[1], 11);
+    check_array(outs[2], 4);
     kv_key more = id(12);
     CHECK_OK(kv_broadcast(s, &more, 1, values, (kv_key[]){id(12), id(1)}, 2, outs, NULL, &e));
-    CHECK_INT(number_of(outs[0]), 1);
-    CHECK_INT(number_of(outs[1]), 11);
+    check_array(outs[0], 1);
+    check_array(outs[1], 11);
     more = id(13);
     CHECK_OK(kv_broadcast(s, &more, 1, values, NULL, 0, NULL, NULL, &e));
-    CHECK_INT(stored(s, id(13)), 1);
+    check_key(s, id(13), 1);
 }
 
 static int refuse_five(void *arg, const kv_key *key, kv_array *input, kv_array *held, kv_err *e)
@@ -188,8 +168,8 @@ TEST(pushpull_with_a_key_that_is_refused)
     if (rc == KV_OK)
         rc = kv_wait(s, &e);
     CHECK_INT(rc, KV_E_VALUE);
-    CHECK_INT(number_of(outs[0]), 3);
-    CHECK_INT(number_of(outs[1]), 1);
+    check_array(outs[0], 3);
+    check_array(outs[1], 1);
     kv_array_unref(a);
 }
 
@@ -231,9 +211,9 @@ TEST(pushpull_errors_change_nothing)
     CHECK_CODE(kv_pushpull(NULL, both, 2, two, both, 2, two, NULL, &e), KV_E_USAGE);
     CHECK_INT(kv_changes(s), before);
     CHECK_INT(kv_num_keys(s), 1);
-    CHECK_INT(stored(s, three), 1);
-    CHECK_INT(number_of(out), 9);
-    CHECK_INT(number_of(eight), 8);
+    check_key(s, three, 1);
+    check_array(out, 9);
+    check_array(eight, 8);
     CHECK_OK(kv_pushpull(s, NULL, 0, NULL, NULL, 0, NULL, NULL, &e)); /* an empty call */
     CHECK_OK(kv_broadcast(s, NULL, 0, NULL, NULL, 0, NULL, NULL, &e));
     kv_array_unref(eight);
@@ -260,11 +240,11 @@ static void without_memory(bool known, bool broadcasts)
     {
         CHECK_INT(kv_num_keys(s), known ? KEYS : 0);
         if (known)
-            CHECK_INT(stored(s, keys[0]), 1);
-        CHECK_INT(number_of(out), 9);
+            check_key(s, keys[0], 1);
+        check_array(out, 9);
     }
-    CHECK_INT(number_of(out), 2);
-    CHECK_INT(stored(s, keys[KEYS - 1]), 2);
+    check_array(out, 2);
+    check_key(s, keys[KEYS - 1], 2);
     kv_array_unref(ones);
     kv_array_unref(twos);
     kv_array_unref(out);
@@ -456,9 +436,9 @@ TEST(pushpull_many_keys)
     }
     CHECK_OK(kv_pushpull(s, keys, 2 * N, values, keys, N, outs, NULL, &e)); /* makes them */
     CHECK_INT(kv_num_keys(s), N);
-    CHECK_INT(number_of(out), 6);
+    check_array(out, 6);
     CHECK_OK(kv_pushpull(s, keys, N, values, keys, N, outs, NULL, &e));
-    CHECK_INT(number_of(out), 3);
+    check_array(out, 3);
     mem_free(values);
     mem_free(outs);
 }
