@@ -8,14 +8,10 @@
 
 #include "checkpoint/tensor_reader.h"
 #include "npz_cases.h"
+#include "test_image.h"
 #include "test_io.h"
 
 #define NAME "w.npz"
-
-typedef struct image {
-    char *data;
-    size_t n;
-} image;
 
 static image file_image(const char *name)
 {
@@ -151,11 +147,16 @@ static void put(maker *m, const void *data, size_t n)
     m->n += n;
 }
 
-static void put_number(char **to, uint64_t x, size_t bytes)
+/* Pairs of numbers and their bytes. */
+static void put_numbers(char **to, const uint64_t (*x)[2], size_t n)
 {
-    memcpy(*to, &x, bytes);
-    *to += bytes;
+    for (size_t i = 0; i < n; *to += x[i++][1])
+        memcpy(*to, &x[i][0], x[i][1]);
 }
+
+#define PUT(to, ...)                                                                               \
+    put_numbers(to, (const uint64_t[][2]){__VA_ARGS__},                                            \
+                sizeof((const uint64_t[][2]){__VA_ARGS__}) / sizeof(uint64_t[2]))
 
 /* Adds a member with these bytes; deflated: without making them less, in blocks of 65535. */
 static void add(maker *m, const char *name, const char *bytes, size_t n, bool deflated)
@@ -163,37 +164,25 @@ static void add(maker *m, const char *name, const char *bytes, size_t n, bool de
     size_t blocks = n / 65535 + 1, stored = deflated ? n + blocks * 5 : n;
     char about[26], header[64], *to = about;
     uint64_t offset = m->n, crc = inflate_crc(0, bytes, (int64_t)n);
-    put_number(&to, 20, 2);
-    put_number(&to, 0, 2);
-    put_number(&to, deflated ? 8 : 0, 2);
-    put_number(&to, 0, 4);
-    put_number(&to, crc, 4);
-    put_number(&to, stored, 4);
-    put_number(&to, n, 4);
-    put_number(&to, strlen(name), 2);
-    put_number(&to, 0, 2);
+    PUT(&to, {20, 2}, {0, 2}, {deflated ? 8 : 0, 2}, {0, 4}, {crc, 4}, {stored, 4}, {n, 4},
+        {strlen(name), 2}, {0, 2});
     put(m, "PK\3\4", 4);
     put(m, about, sizeof about);
     put(m, name, strlen(name));
     for (size_t i = 0; i < blocks && deflated; i++) {
         size_t part = i + 1 < blocks ? 65535 : n % 65535;
         to = header;
-        put_number(&to, i + 1 == blocks, 1);
-        put_number(&to, part, 2);
-        put_number(&to, ~part, 2);
+        PUT(&to, {i + 1 == blocks, 1}, {part, 2}, {~part, 2});
         put(m, header, 5);
         put(m, bytes + i * 65535, part);
     }
     if (!deflated)
         put(m, bytes, n);
     to = m->lines + m->nlines;
-    put_number(&to, 0x02014B50, 4);
-    put_number(&to, 20, 2);
+    PUT(&to, {0x02014B50, 4}, {20, 2});
     memcpy(to, about, sizeof about);
     to += sizeof about;
-    put_number(&to, 0, 8);
-    put_number(&to, 0, 2);
-    put_number(&to, offset, 4);
+    PUT(&to, {0, 8}, {0, 2}, {offset, 4});
     memcpy(to, name, strlen(name));
     m->nlines = (size_t)(to - m->lines) + strlen(name);
     m->count++;
@@ -203,13 +192,8 @@ static image made(maker *m)
 {
     char end[22], *to = end;
     m->directory = m->n;
-    put_number(&to, 0x06054B50, 4);
-    put_number(&to, 0, 4);
-    put_number(&to, (uint64_t)m->count, 2);
-    put_number(&to, (uint64_t)m->count, 2);
-    put_number(&to, m->nlines, 4);
-    put_number(&to, m->n, 4);
-    put_number(&to, 0, 2);
+    const uint64_t count = (uint64_t)m->count;
+    PUT(&to, {0x06054B50, 4}, {0, 4}, {count, 2}, {count, 2}, {m->nlines, 4}, {m->n, 4}, {0, 2});
     put(m, m->lines, m->nlines);
     put(m, end, sizeof end);
     return (image){m->data, m->n};
@@ -410,15 +394,28 @@ TEST(npz_checksum_of_threads)
 /* ---- Archives that lie ----------------------------------------------------------------------- */
 
 /* An exact copy, so that a sanitizer sees a read behind it, is refused with this. */
-static void refused(image m, kv_code code, const char *want)
+static void refused(image m, const char *want)
 {
     checkpoint *c = NULL;
     char text[256], *copy = malloc(m.n ? m.n : 1);
     memcpy(copy, m.data, m.n);
     snprintf(text, sizeof text, NAME ": %s", want);
-    CHECK_ERR(checkpoint_open_memory(&c, copy, m.n, NAME, &e), code, text);
+    CHECK_ERR(checkpoint_open_memory(&c, copy, m.n, NAME, &e), KV_E_FORMAT, text);
     CHECK(!c);
     free(copy);
+}
+
+static void restart(maker *m)
+{
+    m->n = m->nlines = 0;
+    m->count = 0;
+}
+
+/* What was made is refused, and the next archive begins. */
+static void refused_then(maker *m, const char *want)
+{
+    refused(made(m), want);
+    restart(m);
 }
 
 /* Where the record with this signature stands for the k-th time. */
@@ -438,65 +435,53 @@ TEST(npz_lies)
         const char *record;
         int k, at, bytes;
         uint64_t value;
-        kv_code code;
         const char *want;
     } cases[] = {
-        {"PK\5\6", 0, 0, 1, 'Q', KV_E_FORMAT,
-         "cut, or no zip archive: it does not end with a directory"},
-        {"PK\5\6", 0, 4, 2, 1, KV_E_FORMAT, "zip archives in several files are not read"},
-        {"PK\5\6", 0, 8, 2, 4, KV_E_FORMAT, "zip archives in several files are not read"},
-        {"PK\5\6", 0, 8, 4, 0x00060006, KV_E_FORMAT,
+        {"PK\5\6", 0, 0, 1, 'Q', "cut, or no zip archive: it does not end with a directory"},
+        {"PK\5\6", 0, 4, 2, 1, "zip archives in several files are not read"},
+        {"PK\5\6", 0, 8, 2, 4, "zip archives in several files are not read"},
+        {"PK\5\6", 0, 8, 4, 0x00060006,
          "malformed zip archive: its directory ends within a member"},
-        {"PK\5\6", 0, 8, 4, 0x00040004, KV_E_FORMAT,
-         "54 bytes of the zip directory belong to no member"},
-        {"PK\5\6", 0, 8, 4, 0xFFFFFFFF, KV_E_FORMAT,
+        {"PK\5\6", 0, 8, 4, 0x00040004, "54 bytes of the zip directory belong to no member"},
+        {"PK\5\6", 0, 8, 4, 0xFFFFFFFF,
          "malformed zip archive: 65535 members in a directory of 280 bytes"},
-        {"PK\5\6", 0, 12, 4, 0xFFFFFFFF, KV_E_FORMAT,
+        {"PK\5\6", 0, 12, 4, 0xFFFFFFFF,
          "malformed zip archive: its directory would begin before the file"},
-        {"PK\5\6", 0, 12, 4, 279, KV_E_FORMAT,
-         "malformed zip archive: no member of its directory at byte 997"},
-        {"PK\5\6", 0, 16, 4, 0xFFFF, KV_E_FORMAT,
+        {"PK\5\6", 0, 12, 4, 279, "malformed zip archive: no member of its directory at byte 997"},
+        {"PK\5\6", 0, 16, 4, 0xFFFF,
          "malformed zip archive: its directory would begin before the file"},
-        {"PK\1\2", 1, 0, 1, 'Q', KV_E_FORMAT,
-         "malformed zip archive: no member of its directory at byte 1052"},
-        {"PK\1\2", 0, 8, 2, 1, KV_E_FORMAT, "member \"scalar.npy\" is encrypted"},
-        {"PK\1\2", 0, 10, 2, 12, KV_E_FORMAT,
+        {"PK\1\2", 1, 0, 1, 'Q', "malformed zip archive: no member of its directory at byte 1052"},
+        {"PK\1\2", 0, 8, 2, 1, "member \"scalar.npy\" is encrypted"},
+        {"PK\1\2", 0, 10, 2, 12,
          "member \"scalar.npy\" is compressed by method 12, and only deflate is read"},
-        {"PK\1\2", 0, 10, 2, 8, KV_E_FORMAT,
-         "member \"scalar.npy\" has another header than the directory says"},
-        {"PK\1\2", 0, 16, 4, 1, KV_E_FORMAT,
-         "member \"scalar.npy\" has another header than the directory says"},
-        {"PK\1\2", 0, 20, 4, 131, KV_E_FORMAT,
-         "member \"scalar.npy\" is stored with 131 bytes, but has 132"},
-        {"PK\1\2", 0, 24, 4, 0xFFFFFFFF, KV_E_FORMAT,
+        {"PK\1\2", 0, 10, 2, 8, "member \"scalar.npy\" has another header than the directory says"},
+        {"PK\1\2", 0, 16, 4, 1, "member \"scalar.npy\" has another header than the directory says"},
+        {"PK\1\2", 0, 20, 4, 131, "member \"scalar.npy\" is stored with 131 bytes, but has 132"},
+        {"PK\1\2", 0, 24, 4, 0xFFFFFFFF,
          "member \"scalar.npy\" has no zip64 sizes, which it needs"},
-        {"PK\1\2", 0, 42, 4, 0x7FFFFFFF, KV_E_FORMAT,
+        {"PK\1\2", 0, 42, 4, 0x7FFFFFFF,
          "member \"scalar.npy\" begins at byte 2147483647, outside the members"},
-        {"PK\1\2", 0, 42, 4, 1, KV_E_FORMAT, "member \"scalar.npy\" has no header at byte 1"},
-        {"PK\1\2", 0, 46, 1, 'S', KV_E_FORMAT,
+        {"PK\1\2", 0, 42, 4, 1, "member \"scalar.npy\" has no header at byte 1"},
+        {"PK\1\2", 0, 46, 1, 'S',
          "member \"Scalar.npy\" has another header than the directory says"},
-        {"PK\1\2", 0, 46, 1, 0xFF, KV_E_FORMAT,
+        {"PK\1\2", 0, 46, 1, 0xFF,
          "member \"\xFF"
          "calar.npy\" has a name that is not UTF-8, or with a NUL"},
-        {"PK\1\2", 0, 46, 1, 0, KV_E_FORMAT,
-         "member \"\" has a name that is not UTF-8, or with a NUL"},
-        {"PK\3\4", 0, 28, 2, 0xFFFF, KV_E_FORMAT, "member \"scalar.npy\" ends outside the members"},
-        {"PK\3\4", 4, 28, 2, 21, KV_E_FORMAT,
-         "member \"deep.npy\" ends outside the members: it has 176 bytes"},
-        {"PK\3\4", 0, 40, 1, 7, KV_E_FORMAT,
-         "member \"scalar.npy\" has another header than the directory says"},
-        {"\x93NUM", 0, 0, 1, 'x', KV_E_FORMAT,
+        {"PK\1\2", 0, 46, 1, 0, "member \"\" has a name that is not UTF-8, or with a NUL"},
+        {"PK\3\4", 0, 28, 2, 0xFFFF, "member \"scalar.npy\" ends outside the members"},
+        {"PK\3\4", 4, 28, 2, 21, "member \"deep.npy\" ends outside the members: it has 176 bytes"},
+        {"PK\3\4", 0, 40, 1, 7, "member \"scalar.npy\" has another header than the directory says"},
+        {"\x93NUM", 0, 0, 1, 'x',
          "member \"scalar.npy\": no npy file: it does not begin with 0x93 and NUMPY"},
-        {"\x93NUM", 0, 23, 1, '8', KV_E_FORMAT,
+        {"\x93NUM", 0, 23, 1, '8',
          "member \"scalar.npy\": 132 bytes: its header has 128 and asks for 8 more"},
-        {"\x93NUM", 1, 22, 1, 'i', KV_E_FORMAT,
-         "member \"none.npy\": damaged: its checksum is another one"},
+        {"\x93NUM", 1, 22, 1, 'i', "member \"none.npy\": damaged: its checksum is another one"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         image m = file_image("shapes.npz");
         size_t at = record(m, cases[i].record, cases[i].k) + (size_t)cases[i].at;
         memcpy(m.data + at, &cases[i].value, (size_t)cases[i].bytes);
-        refused(m, cases[i].code, cases[i].want);
+        refused(m, cases[i].want);
         mem_free(m.data);
     }
 }
@@ -513,8 +498,7 @@ TEST(npz_repeated)
     for (; m.count < 60; m.count++, m.nlines += line)
         memcpy(m.lines + m.nlines, m.lines, line);
     image repeated = made(&m);
-    refused(repeated, KV_E_FORMAT,
-            "malformed zip archive: its members have more bytes than there are");
+    refused(repeated, "malformed zip archive: its members have more bytes than there are");
     free(m.data);
 }
 
@@ -522,11 +506,10 @@ TEST(npz_cut)
 {
     image m = file_image("shapes.npz");
     for (size_t n = 4; n < m.n; n++)
-        refused((image){m.data, n}, KV_E_FORMAT,
-                "cut, or no zip archive: it does not end with a directory");
+        refused((image){m.data, n}, "cut, or no zip archive: it does not end with a directory");
     m.data = realloc(m.data, m.n + 7);
     memset(m.data + m.n, 0, 7);
-    refused((image){m.data, m.n + 7}, KV_E_FORMAT, "7 bytes behind the zip archive");
+    refused((image){m.data, m.n + 7}, "7 bytes behind the zip archive");
     mem_free(m.data);
 }
 
@@ -542,39 +525,34 @@ TEST(npz_members)
     maker m = {0};
     add(&m, "a.npy", file, n, false);
     add(&m, "a.npy", file, n, false);
-    refused(made(&m), KV_E_FORMAT, "two tensors have the name \"a\"");
-    m.n = m.nlines = m.count = 0;
+    refused_then(&m, "two tensors have the name \"a\"");
     add(&m, "a.npy", file, n, false);
     add(&m, "b.txt", file, n, false);
     image mixed = made(&m);
     checkpoint *c = MADE(checkpoint, checkpoint_open_memory, mixed.data, mixed.n, NAME);
     CHECK_INT(checkpoint_count(c), 1);
     checkpoint_close(c);
-    m.n = m.nlines = m.count = 0;
+    restart(&m);
     add(&m, "[Content_Types].xml", "", 0, true);
-    refused(made(&m), KV_E_FORMAT,
-            "this looks like a zip archive without arrays, which is not read");
-    m.n = m.nlines = m.count = 0;
+    refused_then(&m, "this looks like a zip archive without arrays, which is not read");
     add(&m, "model/version", "3", 1, false);
     add(&m, "model/data.pkl", "x", 1, false);
-    refused(made(&m), KV_E_FORMAT, "malformed pickle: no protocol at byte 0");
+    refused(made(&m), "malformed pickle: no protocol at byte 0");
     add(&m, "model/code/__torch__.py", "", 0, false);
     add(&m, "model/constants.pkl", "x", 1, false);
-    refused(made(&m), KV_E_FORMAT, "this looks like a TorchScript program, which is not read");
-    m.n = m.nlines = m.count = 0;
+    refused_then(&m, "this looks like a TorchScript program, which is not read");
     add(&m, "config.json", "{}", 2, false);
     add(&m, "model.weights.h5", "x", 1, false);
-    refused(made(&m), KV_E_FORMAT, "this looks like a Keras file, which is not read");
+    refused_then(&m, "this looks like a Keras file, which is not read");
     /* Two members at one place, and two whose bytes are shared. */
-    m.n = m.nlines = m.count = 0;
     add(&m, "a.npy", file, n, false);
     memcpy(m.lines + m.nlines, m.lines, m.nlines);
     m.nlines *= 2;
     m.count = 2;
-    refused(made(&m), KV_E_FORMAT, "members overlap at byte 0");
+    refused(made(&m), "members overlap at byte 0");
     /* Names are only names, and folders no members. */
     c = NULL;
-    m.n = m.nlines = m.count = 0;
+    restart(&m);
     add(&m, "../", "", 0, false);
     add(&m, "../../a.npy", file, n, false);
     add(&m, "/etc/\033.npy", file, n, true);
@@ -607,11 +585,11 @@ TEST(npz_bombs)
         {0, "member \"a.npy\": 0 bytes: its header has 63 and asks for 4 more"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        m.n = m.nlines = m.count = 0;
+        restart(&m);
         add(&m, "a.npy", file, n, true);
         memcpy(m.data + 22, &cases[i].bytes, 4);
         memcpy(m.lines + 24, &cases[i].bytes, 4);
-        refused(made(&m), KV_E_FORMAT, cases[i].want);
+        refused(made(&m), cases[i].want);
     }
     free(file);
     /* All agree, but there are more or fewer bytes. */
@@ -621,7 +599,7 @@ TEST(npz_bombs)
         char data[100] = {0};
         file = npy(dict, data, 100, &n);
         uint32_t claimed = (uint32_t)(n - 100 + (less ? 1000 : 59));
-        m.n = m.nlines = m.count = 0;
+        restart(&m);
         add(&m, "a.npy", file, n, true);
         memcpy(m.data + 22, &claimed, 4);
         memcpy(m.lines + 24, &claimed, 4);
@@ -699,8 +677,7 @@ TEST(npz_odd)
          "NumPy saves bfloat16 and other types of ml_dtypes without their names: save them as "
          "safetensors"},
         {"{'descr': [('a', '<f4'), (('t]', \"b'\"), '<i4', (2,))], 'fortran_order': False, "
-         "'shape': "
-         "(1,)}",
+         "'shape': (1,)}",
          "[('a', '<f4'), (('t]', \"b'\"), '<i4', (2,", USUAL},
     };
     size_t n;
@@ -769,10 +746,8 @@ TEST(torch_pickles_that_lie)
                "it is a os.system, which only Python can make"),
         PICKLE("\x80\2cos\nsystem\n.", "it is a os.system, which only Python can make"),
         PICKLE("\x80\2}NNs.", "malformed: a key that is neither a text nor a whole number"),
-        PICKLE("\x80\2" TENSOR("\1", "K\4\x85", "K\1\x85"),
-               "tensor \"w\" goes beyond its storage"),
-        PICKLE("\x80\2" TENSOR("\0", "K\2\x85", "K\4\x85"),
-               "tensor \"w\" goes beyond its storage"),
+        PICKLE("\x80\2" TENSOR("\1", "K\4\x85", "K\1\x85"), "tensor \"w\" goes beyond its storage"),
+        PICKLE("\x80\2" TENSOR("\0", "K\2\x85", "K\4\x85"), "tensor \"w\" goes beyond its storage"),
         PICKLE("\x80\2" TENSOR("\0", "K\2\x85", "J\xFF\xFF\xFF\xFF\x85"),
                "tensor \"w\" has sizes or strides that are not read"),
         PICKLE("\x80\2" TENSOR("\0", "K\2\x85", ")"),
@@ -786,28 +761,26 @@ TEST(torch_pickles_that_lie)
     static const char data[16] = {0};
     maker m = {0};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        m.n = m.nlines = m.count = 0;
+        restart(&m);
         add(&m, "m/data.pkl", cases[i].text, cases[i].n, false);
         add(&m, "m/data/0", data, sizeof data, false);
-        refused(made(&m), KV_E_FORMAT, cases[i].want);
+        refused(made(&m), cases[i].want);
     }
     /* members that are missing, doubled, or of another size */
     static const char good[] = "\x80\2" TENSOR("\0", "K\4\x85", "K\1\x85");
-    m.n = m.nlines = m.count = 0;
+    restart(&m);
     add(&m, "m/data.pkl", good, sizeof good - 1, false);
-    refused(made(&m), KV_E_FORMAT, "tensor \"w\" has a storage that is not in the archive");
+    refused(made(&m), "tensor \"w\" has a storage that is not in the archive");
     add(&m, "m/data/0", data, 12, false);
-    refused(made(&m), KV_E_FORMAT, "tensor \"w\" has a storage of another size than its member");
-    m.n = m.nlines = m.count = 0;
+    refused_then(&m, "tensor \"w\" has a storage of another size than its member");
     add(&m, "m/data.pkl", good, sizeof good - 1, false);
     add(&m, "m/data/0", data, 16, false);
     add(&m, "m/byteorder", "middle", 6, false);
-    refused(made(&m), KV_E_FORMAT, "its order of bytes is neither little nor big");
+    refused(made(&m), "its order of bytes is neither little nor big");
     add(&m, "m/data/0", data, 16, false);
-    refused(made(&m), KV_E_FORMAT, "two members have the name \"m/data/0\"");
-    m.n = m.nlines = m.count = 0;
+    refused_then(&m, "two members have the name \"m/data/0\"");
     add(&m, "m/data.pkl", good, sizeof good - 1, false);
     add(&m, "n/data.pkl", good, sizeof good - 1, false);
-    refused(made(&m), KV_E_FORMAT, "two members are pickles: m/data.pkl and n/data.pkl");
+    refused(made(&m), "two members are pickles: m/data.pkl and n/data.pkl");
     free(m.data);
 }

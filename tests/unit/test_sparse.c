@@ -10,9 +10,7 @@
 #include "io/csv.h"
 #include "io/npy.h"
 #include "io/print.h"
-#include "test.h"
-
-static const kv_ctx cpu0 = {KV_CPU, 0};
+#include "test_array.h"
 
 /* A 5 x 2 array that holds n rows; element j of the k-th is x[2 * k + j]. */
 static kv_array *rows(int n, const int64_t *ids, const double *x, kv_dtype dtype)
