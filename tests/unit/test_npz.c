@@ -620,8 +620,7 @@ TEST(npz_bombs)
 
 static int note(void *arg, const char *key, const char *file, const char *finding, kv_err *e)
 {
-    (void)file;
-    (void)e;
+    (void)file, (void)e;
     char *all = arg;
     size_t n = strlen(all);
     snprintf(all + n, 1000 - n, "%s: %s\n", key ? key : "-", finding);

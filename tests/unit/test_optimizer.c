@@ -29,6 +29,13 @@ static void push(kv *s, kv_key key, kv_dtype dtype, double x)
     push_one(s, key, filled_as(dtype, x, cpu0));
 }
 
+/* Pushes 1, and the rule prints this. */
+static void check_step(kv *s, kv_key key, const char *want)
+{
+    push(s, key, KV_FLOAT32, 1);
+    CHECK_TEXT(lines[nlines - 1], want);
+}
+
 static double pulled(kv *s, kv_key key)
 {
     own_array *a = pull_into(s, key, filled_as(KV_FLOAT64, 0, cpu0));
@@ -62,11 +69,9 @@ TEST(optimizer_multipliers_of_keys_and_names)
                              {"lr_mult", "0=0.5,fc_bias=2"},
                              {"wd_mult", "bn_gamma=3"}};
     own_kv *s = with(shows, params, 5);
-    for (int i = 0; i < 3; i++)
-        push(s, id(i), KV_FLOAT32, 1);
-    CHECK_TEXT(lines[0], "0 fc_weight 1 0.05 0.5 0.1");
-    CHECK_TEXT(lines[1], "1 fc_bias 1 0.2 0.0 0.1"); /* neither _weight nor _gamma */
-    CHECK_TEXT(lines[2], "2 bn_gamma 1 0.1 1.5 0.1");
+    check_step(s, id(0), "0 fc_weight 1 0.05 0.5 0.1");
+    check_step(s, id(1), "1 fc_bias 1 0.2 0.0 0.1"); /* neither _weight nor _gamma */
+    check_step(s, id(2), "2 bn_gamma 1 0.1 1.5 0.1");
 }
 
 TEST(optimizer_multipliers_and_names_change_under_way)
@@ -74,24 +79,18 @@ TEST(optimizer_multipliers_and_names_change_under_way)
     const kv_opt params[] = {{"learning_rate", "0.5"}, {"wd", "0.5"}, {"lr_mult", "0=0.5,1=8"}},
                  other[] = {{"lr-mult", "1=4"}, {"names", "0=fc_bias"}};
     own_kv *s = with(shows, params, 3);
-    push(s, id(0), KV_FLOAT32, 1);
-    CHECK_TEXT(lines[0], "0  1 0.25 0.5 0.5");
+    check_step(s, id(0), "0  1 0.25 0.5 0.5");
     CHECK_OK(kv_begin(s, &e));
     CHECK_OK(kv_update_optimizer(s, other, 2, &e));
-    push(s, id(0), KV_FLOAT32, 1);
-    push(s, id(1), KV_FLOAT32, 1);
-    CHECK_TEXT(lines[1], "0 fc_bias 2 0.5 0.0 0.5"); /* the table before is gone */
-    CHECK_TEXT(lines[2], "1  1 2.0 0.5 0.5");
+    check_step(s, id(0), "0 fc_bias 2 0.5 0.0 0.5"); /* the table before is gone */
+    check_step(s, id(1), "1  1 2.0 0.5 0.5");
     CHECK_OK(kv_update_optimizer(s, &(kv_opt){"wd_mult", "fc_bias=2"}, 1, &e));
     CHECK_ERR(kv_update_optimizer(s, &(kv_opt){"wd_mult", "x"}, 1, &e), KV_E_VALUE,
               "wd_mult takes pairs such as 0=0.5, not \"x\"");
-    push(s, id(0), KV_FLOAT32, 1);
-    CHECK_TEXT(lines[3], "0 fc_bias 3 0.5 1.0 0.5");
+    check_step(s, id(0), "0 fc_bias 3 0.5 1.0 0.5");
     CHECK_OK(kv_rollback(s, &e));
-    push(s, id(0), KV_FLOAT32, 1);
-    push(s, id(1), KV_FLOAT32, 1);
-    CHECK_TEXT(lines[4], "0  2 0.25 0.5 0.5");
-    CHECK_TEXT(lines[5], "1  1 4.0 0.5 0.5");
+    check_step(s, id(0), "0  2 0.25 0.5 0.5");
+    check_step(s, id(1), "1  1 4.0 0.5 0.5");
 }
 
 TEST(optimizer_user_multiplier_wins_over_the_rule_for_names)
@@ -101,25 +100,21 @@ TEST(optimizer_user_multiplier_wins_over_the_rule_for_names)
                              {"wd_mult", "fc_bias=2,2=4"},
                              {"decay_names", "_gain"}};
     own_kv *s = with(shows, params, 4);
-    for (int i = 0; i < 3; i++)
-        push(s, id(i), KV_FLOAT32, 1);
-    CHECK_TEXT(lines[0], "0 fc_bias 1 0.01 1.0 0.01");
-    CHECK_TEXT(lines[1], "1 x_gain 1 0.01 0.5 0.01");
-    CHECK_TEXT(lines[2], "2 y 1 0.01 2.0 0.01"); /* the key's own comes before the name's */
+    check_step(s, id(0), "0 fc_bias 1 0.01 1.0 0.01");
+    check_step(s, id(1), "1 x_gain 1 0.01 0.5 0.01");
+    check_step(s, id(2), "2 y 1 0.01 2.0 0.01"); /* the key's own comes before the name's */
 }
 
 TEST(optimizer_without_names_everything_decays)
 {
     const kv_opt params[] = {{"wd", "0.5"}, {"wd_mult", "fc_bias=3"}};
     own_kv *s = with(shows, params, 2);
-    push(s, id(1), KV_FLOAT32, 1);
-    CHECK_TEXT(lines[0], "1  1 0.01 0.5 0.01");
+    check_step(s, id(1), "1  1 0.01 0.5 0.01");
     kv_free(s);
     s = make_heard();
     init_with(s, (kv_key){.name = "fc_bias"}, filled_as(KV_FLOAT32, 1, cpu0));
     set_rule_with(s, shows, params, 2);
-    push(s, (kv_key){.name = "fc_bias"}, KV_FLOAT32, 1);
-    CHECK_TEXT(lines[0], "fc_bias fc_bias 1 0.01 1.5 0.01");
+    check_step(s, (kv_key){.name = "fc_bias"}, "fc_bias fc_bias 1 0.01 1.5 0.01");
 }
 
 TEST(optimizer_counts_from_begin_num_update)
@@ -141,13 +136,10 @@ TEST(optimizer_a_learning_rate_is_the_base_of_a_schedule)
     const kv_opt params[] = {{"lr_scheduler", "factor(1, 0.5, base_lr=1)"},
                              {"learning_rate", "0.4"}};
     own_kv *s = with(shows, params, 2);
-    push(s, id(0), KV_FLOAT32, 1);
-    push(s, id(0), KV_FLOAT32, 1);
-    CHECK_TEXT(lines[0], "0  1 0.4 0.0 0.4");
-    CHECK_TEXT(lines[1], "0  2 0.2 0.0 0.2");
+    check_step(s, id(0), "0  1 0.4 0.0 0.4");
+    check_step(s, id(0), "0  2 0.2 0.0 0.2");
     CHECK_OK(kv_update_optimizer(s, &(kv_opt){"learning-rate", "8"}, 1, &e));
-    push(s, id(0), KV_FLOAT32, 1);
-    CHECK_TEXT(lines[2], "0  3 4.0 0.0 4.0");
+    check_step(s, id(0), "0  3 4.0 0.0 4.0");
 }
 
 /* Its `lr` is a parameter without a value, until one is given. */
@@ -172,8 +164,7 @@ TEST(optimizer_a_failed_push_counts_nothing)
     CHECK_ERR(kv_push(s, &(kv_key){.id = 0}, 1, &a, NULL, &e), KV_E_VALUE, "no momentum");
     CHECK_INT(kv_push(s, &(kv_key){.id = 0}, 1, &a, NULL, NULL), KV_E_VALUE);
     CHECK_OK(kv_update_optimizer(s, &(kv_opt){"momentum", "1"}, 1, &e));
-    push(s, id(0), KV_FLOAT32, 1);
-    CHECK_TEXT(lines[1], "0  2 0.01 0.0 0.01");
+    check_step(s, id(0), "0  2 0.01 0.0 0.01");
     CHECK(pulled(s, id(0)) == 3);
 }
 
@@ -291,16 +282,13 @@ TEST(optimizer_rollback_restores_counts_rates_and_parameters)
     push(s, id(0), KV_FLOAT32, 1);
     CHECK_OK(kv_begin(s, &e));
     CHECK_OK(kv_update_optimizer(s, changes, 2, &e));
-    push(s, id(0), KV_FLOAT32, 1);
-    CHECK_TEXT(lines[2], "0  3 32.0 0.25 32.0");
+    check_step(s, id(0), "0  3 32.0 0.25 32.0");
     CHECK_OK(kv_rollback(s, &e));
-    push(s, id(0), KV_FLOAT32, 1);
-    CHECK_TEXT(lines[3], "0  3 0.25 0.0 0.25");
+    check_step(s, id(0), "0  3 0.25 0.0 0.25");
     CHECK_OK(kv_begin(s, &e));
     CHECK_OK(kv_update_optimizer(s, changes, 2, &e));
     CHECK_OK(kv_commit(s, &e));
-    push(s, id(0), KV_FLOAT32, 1);
-    CHECK_TEXT(lines[4], "0  4 32.0 0.25 32.0");
+    check_step(s, id(0), "0  4 32.0 0.25 32.0");
 }
 
 /* Rates that follow a schedule, multipliers and counts are numbers of what was compiled: twice for

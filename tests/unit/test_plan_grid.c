@@ -56,8 +56,7 @@ static void free_key(key *k)
 
 static const void *input_at(void *arg, int64_t from, int64_t n, void *room)
 {
-    (void)n;
-    (void)room;
+    (void)n, (void)room;
     return ((const key *)arg)->input + from;
 }
 

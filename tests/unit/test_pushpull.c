@@ -285,25 +285,19 @@ typedef struct side {
     kv_array *values[PAIRS], *arrays[PAIRS], *outs[PAIRS];
 } side;
 
-static void make_side(side *x, const shape_of_call *how, const kv_key *keys, int64_t n)
+static void make_side(side *x, const shape_of_call *how, int64_t n)
 {
-    kv_rule *rule = NULL;
     x->s = make("local");
     for (int i = 0; i < PAIRS; i++) {
         x->values[i] = ramp(i % 2 ? how->value_dtype : KV_FLOAT32, n + i / VALUES, i);
         x->arrays[i] = ramp(i % 2 ? how->out_dtype : KV_FLOAT32, n + i / VALUES, 0);
     }
-    for (int k = 0; k < KEYS; k++) {
-        own_array *first = ramp(KV_FLOAT32, n + k, 9);
-        CHECK_OK(kv_init(x->s, &keys[VALUES * k], 1, &first, NULL, &e));
-    }
+    for (int k = 0; k < KEYS; k++)
+        init_with(x->s, id(k), ramp(KV_FLOAT32, n + k, 9));
     for (int i = 0; i < PAIRS; i++)
         x->outs[i] = how->in_place ? x->values[how->order[i]] : x->arrays[how->order[i]];
-    if (how->rule) {
-        CHECK_OK(kv_rule_new(&rule, how->rule, NULL, 0, 0, &e));
-        CHECK_OK(kv_set_rule(x->s, rule, NULL, 0, &e));
-        kv_rule_free(rule);
-    }
+    if (how->rule)
+        set_rule(x->s, how->rule);
 }
 
 static void free_side(side *x)
@@ -320,8 +314,8 @@ static void as_two_calls(shape_of_call how, int64_t n)
     kv_key keys[PAIRS];
     for (int i = 0; i < PAIRS; i++)
         keys[i] = id(i / VALUES);
-    make_side(&one, &how, keys, n);
-    make_side(&two, &how, keys, n);
+    make_side(&one, &how, n);
+    make_side(&two, &how, n);
     for (int round = 0; round < 2; round++) {
         CHECK_OK(kv_pushpull(one.s, keys, PAIRS, one.values, keys, PAIRS, one.outs, NULL, &e));
         CHECK_OK(kv_push(two.s, keys, PAIRS, two.values, NULL, &e));
@@ -330,9 +324,8 @@ static void as_two_calls(shape_of_call how, int64_t n)
             check_same_bytes(one.values[i], two.values[i]);
             check_same_bytes(one.arrays[i], two.arrays[i]);
         }
-        own_array *a = ramp(KV_FLOAT32, n, 0), *b = ramp(KV_FLOAT32, n, 0);
-        CHECK_OK(kv_pull(one.s, keys, 1, &a, NULL, &e));
-        CHECK_OK(kv_pull(two.s, keys, 1, &b, NULL, &e));
+        own_array *a = pull_into(one.s, id(0), ramp(KV_FLOAT32, n, 0));
+        own_array *b = pull_into(two.s, id(0), ramp(KV_FLOAT32, n, 0));
         check_same_bytes(a, b);
     }
     free_side(&one);
@@ -373,20 +366,16 @@ TEST(pushpull_outs_of_other_keys)
     for (int i = 0; i < PAIRS; i++)
         keys[i] = id(i / VALUES);
     for (int o = 0; o < 3; o++) {
-        own_kv *s = make("local");
+        own_kv *s = make("local"), *other = make("local");
         kv_array *outs[PAIRS];
-        own_arrays *values[PAIRS + 1] = {NULL};
+        own_arrays *values[PAIRS + 1] = {NULL}, *sum[KEYS + 1] = {NULL};
         for (int i = 0; i < PAIRS; i++)
             values[i] = ramp(KV_FLOAT32, N, i);
         for (int i = 0; i < PAIRS; i++)
             outs[i] = values[order[o][i]];
-        own_arrays *sum[KEYS + 1] = {NULL};
-        own_kv *other = make("local");
         CHECK_OK(kv_push(other, keys, PAIRS, values, NULL, &e));
-        for (int k = 0; k < KEYS; k++) {
-            sum[k] = ramp(KV_FLOAT32, N, 0);
-            CHECK_OK(kv_pull(other, &keys[VALUES * k], 1, &sum[k], NULL, &e));
-        }
+        for (int k = 0; k < KEYS; k++)
+            sum[k] = pull_into(other, id(k), ramp(KV_FLOAT32, N, 0));
         CHECK_OK(kv_pushpull(s, keys, PAIRS, values, keys, PAIRS, outs, NULL, &e));
         for (int i = 0; i < PAIRS; i++)
             check_same_bytes(outs[i], sum[i / VALUES]);
@@ -408,10 +397,8 @@ TEST(pushpull_lists_that_differ)
             okeys[i] = id(lists[l][i]);
         }
         CHECK_OK(kv_pushpull(s, keys, 4, values, okeys, 4, outs, NULL, &e));
-        for (int k = 0; k < 3; k++) {
-            want[k] = ramp(KV_FLOAT32, N, 0);
-            CHECK_OK(kv_pull(s, &keys[k], 1, &want[k], NULL, &e));
-        }
+        for (int k = 0; k < 3; k++)
+            want[k] = pull_into(s, id(k), ramp(KV_FLOAT32, N, 0));
         check_same_bytes(want[1], values[1]);
         for (int i = 0; i < 4; i++)
             check_same_bytes(outs[i], want[lists[l][i]]);

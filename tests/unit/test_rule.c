@@ -340,8 +340,7 @@ typedef struct given_input {
 static const void *input_at(void *arg, int64_t from, int64_t n, void *room)
 {
     const given_input *in = arg;
-    (void)n;
-    (void)room;
+    (void)n, (void)room;
     return (const char *)in->data + from * kv_dtype_bytes(in->dtype);
 }
 

@@ -163,8 +163,7 @@ TEST(tensor_walk_pieces)
 /* Blocks that are larger than all that the windows take: one thread does all the work. */
 static int count_piece(void *arg, const walk_piece *p, int worker, kv_err *e)
 {
-    (void)worker;
-    (void)e;
+    (void)worker, (void)e;
     *(int64_t *)arg += p->n;
     return KV_OK;
 }
@@ -185,8 +184,7 @@ TEST(tensor_walk_blocks)
 /* Types with several elements a byte, and without any. */
 static int nibbles(void *arg, const walk_piece *p, int worker, kv_err *e)
 {
-    (void)worker;
-    (void)e;
+    (void)worker, (void)e;
     const unsigned char *bytes = p->data[0];
     int64_t *sum = (int64_t *)arg + p->number;
     for (int64_t i = 0; i < p->n / 2; i++)
@@ -291,8 +289,7 @@ static const char *cut_path;
 /* Cuts the file when the first piece is there, then reads the rest of it. */
 static int cut_it(void *arg, const walk_piece *p, int worker, kv_err *e)
 {
-    (void)worker;
-    (void)e;
+    (void)worker, (void)e;
     if (p->number == 0)
         CHECK(truncate(cut_path, 4096) == 0);
     int64_t sum = 0;

@@ -87,8 +87,7 @@ static int add_one(void *arg, const kv_key *key, kv_array *input, kv_array *stor
 {
     calls *c = arg;
     void *data;
-    (void)key;
-    (void)input;
+    (void)key, (void)input;
     c->ran++;
     int rc = kv_array_write(stored, &data, e);
     for (int64_t i = 0; rc == KV_OK && i < kv_array_size(stored); i++)
@@ -188,19 +187,14 @@ TEST(transaction_mistakes)
 /* A type that keeps its values elsewhere. */
 static int open_elsewhere(kv *store, const kv_opt *opts, int nopts, void **self, kv_err *e)
 {
-    (void)opts;
-    (void)nopts;
-    (void)e;
+    (void)opts, (void)nopts, (void)e;
     *self = store;
     return KV_OK;
 }
 
 static int do_nothing(void *self, const kv_pairs *pairs, const kv_call *how, kv_err *e)
 {
-    (void)self;
-    (void)pairs;
-    (void)how;
-    (void)e;
+    (void)self, (void)pairs, (void)how, (void)e;
     return KV_OK;
 }
 
