@@ -137,6 +137,12 @@ typedef struct maker {
     int count;
 } maker;
 
+#define own_maker OWN(free_maker) maker
+static void free_maker(maker *m)
+{
+    free(m->data);
+}
+
 static void put(maker *m, const void *data, size_t n)
 {
     if (m->n + n > m->cap) {
@@ -264,7 +270,7 @@ static void check_columns(const char *descr, size_t width, int ndim, const int64
         mark(data + column_place(shape, ndim, i) * (int64_t)width, i, width);
     snprintf(dict, sizeof dict, "{'descr': '%s', 'fortran_order': True, 'shape': %s}", descr,
              kv_shape_text(shapes, sizeof shapes, ndim, shape));
-    maker m = {0};
+    own_maker m = {0};
     size_t nfile;
     OWN(test_free) char *file = npy(dict, data, (size_t)n * width, &nfile);
     image archive = {file, nfile};
@@ -292,7 +298,6 @@ static void check_columns(const char *descr, size_t width, int ndim, const int64
     }
     check_marks(r, n, 0, 1000, width);
     tensor_reader_free(r);
-    free(m.data);
 }
 
 TEST(npz_columns)
@@ -338,7 +343,7 @@ TEST(npz_checksum)
 {
     static const int64_t steps[] = {LARGE, 1000, 65536, 100000, 131072};
     for (size_t k = 0; k < 2 * sizeof steps / sizeof *steps; k++) {
-        maker m = {0};
+        own_maker m = {0};
         kv_array *a = NULL;
         const void *got;
         int64_t step = steps[k / 2], at = 0;
@@ -351,7 +356,6 @@ TEST(npz_checksum)
         CHECK_ERR(tensor_read(r, &got, 0, at, LARGE - at, &e), KV_E_FORMAT, DAMAGED);
         CHECK_ERR(checkpoint_load(&a, c, 0, &e), KV_E_FORMAT, DAMAGED);
         CHECK_ERR(checkpoint_load(&a, c, 0, &e), KV_E_FORMAT, DAMAGED);
-        free(m.data);
     }
 }
 
@@ -377,7 +381,7 @@ static void *share(void *arg)
 TEST(npz_checksum_of_threads)
 {
     for (int k = 0; k < 40; k++) {
-        maker m = {0};
+        own_maker m = {0};
         pthread_t thread;
         image large = large_image(&m, false);
         large.data[77 + k * 20000] ^= (char)(k % 2);
@@ -387,7 +391,6 @@ TEST(npz_checksum_of_threads)
         share(&s[0]);
         pthread_join(thread, NULL);
         CHECK_INT(s[0].failed + s[1].failed, k % 2);
-        free(m.data);
     }
 }
 
@@ -489,7 +492,7 @@ TEST(npz_lies)
 /* A directory that names one member very often, so that a small archive would mean much work. */
 TEST(npz_repeated)
 {
-    maker m = {0};
+    own_maker m = {0};
     size_t n;
     OWN(test_free)
     char *bytes = npy("{'descr': '|u1', 'fortran_order': False, 'shape': (3,), }", "abc", 3, &n);
@@ -499,7 +502,6 @@ TEST(npz_repeated)
         memcpy(m.lines + m.nlines, m.lines, line);
     image repeated = made(&m);
     refused(repeated, "malformed zip archive: its members have more bytes than there are");
-    free(m.data);
 }
 
 TEST(npz_cut)
@@ -522,7 +524,7 @@ TEST(npz_members)
 {
     size_t n;
     OWN(test_free) char *file = npy(SCALAR, "abcd", 4, &n);
-    maker m = {0};
+    own_maker m = {0};
     add(&m, "a.npy", file, n, false);
     add(&m, "a.npy", file, n, false);
     refused_then(&m, "two tensors have the name \"a\"");
@@ -564,7 +566,6 @@ TEST(npz_members)
     CHECK_TEXT(checkpoint_at(c, 1)->name, "/etc/\033");
     CHECK_TEXT(checkpoint_at(c, 2)->name, "");
     checkpoint_close(c);
-    free(m.data);
 }
 
 /* Sizes that deflated data do not have. */
@@ -573,7 +574,7 @@ TEST(npz_bombs)
     checkpoint *c = NULL;
     kv_array *a = NULL;
     size_t n;
-    maker m = {0};
+    own_maker m = {0};
     char *file = npy(SCALAR, "abcd", 4, &n);
     /* Claims in both headers; the npy header agrees. */
     static const struct {
@@ -613,7 +614,6 @@ TEST(npz_bombs)
         checkpoint_close(c);
         free(file);
     }
-    free(m.data);
 }
 
 /* ---- Findings -------------------------------------------------------------------------------- */
@@ -635,7 +635,7 @@ TEST(npz_findings)
     OWN(test_free) char *file = npy(SCALAR, "abcd", 4, &n);
     OWN(test_free)
     char *odd = npy("{'descr': '<V2', 'fortran_order': False, 'shape': ()}", "ab", 2, &nodd);
-    maker m = {0};
+    own_maker m = {0};
     add(&m, "good.npy", file, n, false);
     add(&m, "secret.npy", file, n, false);
     m.lines[46 + 8 + 8] |= 1;
@@ -656,7 +656,6 @@ TEST(npz_findings)
     CHECK_TEXT(all, "-: 1 bytes behind the zip archive\n"
                     "secret.npy: member \"secret.npy\" is encrypted\n");
     close(fd);
-    free(m.data);
 }
 
 /* Members without numbers are listed, and refused by their names. */
@@ -685,7 +684,7 @@ TEST(npz_odd)
         char want[200];
         size_t nodd;
         OWN(test_free) char *odd = npy(cases[i].dict, "abcdefgh", 8, &nodd);
-        maker m = {0};
+        own_maker m = {0};
         add(&m, "odd.npy", odd, nodd, i % 2);
         add(&m, "good.npy", good, n, false);
         image file = made(&m);
@@ -701,7 +700,6 @@ TEST(npz_odd)
                  cases[i].type);
         CHECK_TEXT(e.text, want);
         CHECK_TEXT(e.hint, cases[i].hint);
-        free(m.data);
     }
 }
 
@@ -758,7 +756,7 @@ TEST(torch_pickles_that_lie)
                "tensor \"w\" is too large: more than 2^63 bytes"),
     };
     static const char data[16] = {0};
-    maker m = {0};
+    own_maker m = {0};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         restart(&m);
         add(&m, "m/data.pkl", cases[i].text, cases[i].n, false);
@@ -781,5 +779,4 @@ TEST(torch_pickles_that_lie)
     add(&m, "m/data.pkl", good, sizeof good - 1, false);
     add(&m, "n/data.pkl", good, sizeof good - 1, false);
     refused(made(&m), "two members are pickles: m/data.pkl and n/data.pkl");
-    free(m.data);
 }

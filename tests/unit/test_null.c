@@ -379,25 +379,16 @@ static const kv_opt wrong_params[] = {{"lernign_rate", "0.1"},
                                       {"rescale_grad", "2bit"},
                                       {"multi_precision", "maybe"}};
 
-static const char *const wrong_rules[] = {"",
-                                          "{",
-                                          "{ stored += }",
-                                          "{ stored += input } x",
-                                          "{ }",
-                                          "{ stored = sum(stored, input, 3) }",
-                                          "{ stored = fly(input) }",
-                                          "{ stored += any(input) }",
-                                          "{ stored = a }",
-                                          "{ stored = dot(input) }",
-                                          "{ stored = (input, 1) }",
-                                          "{ stored = 1 if input else 2 }",
-                                          "updater f(base_lr = 1) { stored += input }",
-                                          "updater f(a = 1, a = 2) { stored += input }",
-                                          "updater f(a = 1 in [2, 3]) { stored += input }",
-                                          "updater { state m = input; stored += m }",
-                                          "updater { state m = 0; state m = 0; stored += m }",
-                                          "{ def f(x) { return f(x) }; stored = f(input) }",
-                                          "\"\\q\""};
+static const char *const wrong_rules[] = {
+    "", "{", "{ stored += }", "{ stored += input } x", "{ }",
+    "{ stored = sum(stored, input, 3) }", "{ stored = fly(input) }", "{ stored += any(input) }",
+    "{ stored = a }", "{ stored = dot(input) }", "{ stored = (input, 1) }",
+    "{ stored = 1 if input else 2 }", "updater f(base_lr = 1) { stored += input }",
+    "updater f(a = 1, a = 2) { stored += input }",
+    "updater f(a = 1 in [2, 3]) { stored += input }",
+    "updater { state m = input; stored += m }",
+    "updater { state m = 0; state m = 0; stored += m }",
+    "{ def f(x) { return f(x) }; stored = f(input) }", "\"\\q\""};
 
 static int set_text(kv *s, const char *text, kv_err *e)
 {

@@ -52,8 +52,7 @@ static const command scan = {
     .name = "scan",
     .args = {{ARG_PATH, "A", false}, {ARG_PATH, "B", false}, {ARG_PATHS, "GLOB...", true}},
     .options = {{"rename", OPTION_RAWS, "s/RE/TO/"},
-                {"out", OPTION_PATH, "FILE"},
-                {"rtol", OPTION_VALUE, "R"},
+                {"out", OPTION_PATH, "FILE"}, {"rtol", OPTION_VALUE, "R"},
                 {"brief", OPTION_FLAG, NULL}},
     .flags = COMMAND_GIVES,
     .run = cmd_scan,
@@ -324,8 +323,7 @@ TEST(script_command_hints)
     } options[] = {
         {"scan a b --", "--brief --out --rename --rtol "},
         {"scan a b --rename x --brief c --", "--out --rename --rtol "},
-        {"scan a --r", "--rename --rtol "},
-        {"scan a b --dt", ""},
+        {"scan a --r", "--rename --rtol "}, {"scan a b --dt", ""},
     };
     own_session s = new_session();
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

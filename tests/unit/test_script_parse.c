@@ -424,31 +424,10 @@ TEST(script_parse_height)
 
 TEST(script_parse_long_lines)
 {
-    static const char *const pieces[] = {"a = 1;",
-                                         "push 3 a;",
-                                         "if a {",
-                                         "repeat 2 ",
-                                         "}",
-                                         "!",
-                                         "?",
-                                         "a[0]",
-                                         "pull w ",
-                                         "--a ",
-                                         "> ",
-                                         "-> ",
-                                         "5,",
-                                         "\r",
-                                         ";",
-                                         "def f(",
-                                         "\xff",
-                                         "if a {} el",
-                                         "set-updater {",
-                                         "updater a{",
-                                         "print a, ",
-                                         "\\\n",
-                                         "push 3 ",
-                                         "=",
-                                         "'a' "};
+    static const char *const pieces[] = {
+        "a = 1;", "push 3 a;", "if a {", "repeat 2 ", "}", "!", "?", "a[0]", "pull w ", "--a ",
+        "> ", "-> ", "5,", "\r", ";", "def f(", "\xff", "if a {} el", "set-updater {", "updater a{",
+        "print a, ", "\\\n", "push 3 ", "=", "'a' "};
     for (size_t i = 0; i < sizeof pieces / sizeof *pieces; i++) {
         int n = (int)((1 << 20) / strlen(pieces[i]));
         own_text *text = lang_repeated("", pieces[i], n, "", "", "");
