@@ -1,5 +1,7 @@
 """What MXNet 1.9.1's own unit tests of its stores assert, as facts about this one. Where its front end accepts
-and crashes or says nothing, ours raises; the last class lists these."""
+and crashes or says nothing, ours raises; the last class lists these. In tests/cli stand its tests in other languages
+(other-languages.kv), of groups of devices (group-types.kv), of compression (compression-2bit.kv, compression-1bit.kv)
+and of sparse sums (row-sparse-sums.kv); gpu_topology_test.cc has no place here, where sums need no trees."""
 import os
 import struct
 import tempfile
@@ -53,15 +55,15 @@ class Facts(unittest.TestCase):
     def every(self, a, x):
         self.assertTrue((a.asnumpy() == x).all(), a)
 
-    def kinds(self):
-        for stype in ("default", "row_sparse"):
-            for key, keys in KINDS:
-                with self.subTest(stype=stype, key=key):
-                    yield stype, key, keys
+    def kinds(self, *names):
+        for name in names or ("local",):
+            for stype in ("default", "row_sparse"):
+                for key, keys in KINDS:
+                    with self.subTest(name=name, stype=stype, key=key):
+                        yield with_keys(name, key=key, keys=keys), stype, key, keys
 
     def test_single_pair(self):
-        for stype, key, keys in self.kinds():
-            kv = with_keys(key=key, keys=keys)
+        for kv, stype, key, keys in self.kinds():
             kv.push(key, mx.nd.ones(SHAPE).tostype(stype))
             val = mx.nd.empty(SHAPE)
             kv.pull(key, out=val)
@@ -87,8 +89,7 @@ class Facts(unittest.TestCase):
             self.every(out, 0)
 
     def test_list_of_pairs(self):
-        for stype, key, keys in self.kinds():
-            kv = with_keys(key=key, keys=keys)
+        for kv, stype, key, keys in self.kinds():
             kv.push(keys, [mx.nd.ones(SHAPE).tostype(stype) * 4 if stype == "default" else (mx.nd.ones(SHAPE) * 4).tostype(stype)]
                     * len(keys))
             val = [mx.nd.empty(SHAPE)] * len(keys)
@@ -98,8 +99,7 @@ class Facts(unittest.TestCase):
 
     def test_aggregator(self):
         devices = [mx.cpu(i) for i in range(4)]
-        for stype, key, keys in self.kinds():
-            kv = with_keys(key=key, keys=keys)
+        for kv, stype, key, keys in self.kinds("local", "device"):
             kv.push(key, [mx.nd.ones(SHAPE, d).tostype(stype) for d in devices])
             outs = [mx.nd.empty(SHAPE, d) for d in devices]
             kv.pull(key, out=outs)
@@ -141,11 +141,10 @@ class Facts(unittest.TestCase):
 
     def test_updater(self):
         devices = [mx.cpu(i) for i in range(4)]
-        for stype, key, keys in self.kinds():
+        for kv, stype, key, keys in self.kinds("local", "device"):
             def update(k, received, stored):
                 self.assertIs(type(k), type(key))
                 stored += received
-            kv = with_keys(key=key, keys=keys)
             kv._set_updater(update)
             kv.push(key, [mx.nd.ones(SHAPE, d).tostype(stype) for d in devices])
             out = mx.nd.empty(SHAPE)

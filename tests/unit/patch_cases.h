@@ -145,14 +145,13 @@ static inline void model_mutate(model *b, const model *a)
     if (random_below(2)) { /* another order */
         int i = (int)random_below(b->n), k = (int)random_below(b->n);
         model kept = *b;
-        b->tensors[i] = kept.tensors[k];
-        b->tensors[k] = kept.tensors[i];
-        memcpy(b->names[i], kept.names[k], sizeof b->names[i]);
-        memcpy(b->names[k], kept.names[i], sizeof b->names[k]);
-        memcpy(b->shapes[i], kept.shapes[k], sizeof b->shapes[i]);
-        memcpy(b->shapes[k], kept.shapes[i], sizeof b->shapes[k]);
-        b->data[i] = kept.data[k];
-        b->data[k] = kept.data[i];
+        for (int j = 0; j < 2; j++) {
+            int to = j ? k : i, from = j ? i : k;
+            b->tensors[to] = kept.tensors[from];
+            memcpy(b->names[to], kept.names[from], sizeof b->names[to]);
+            memcpy(b->shapes[to], kept.shapes[from], sizeof b->shapes[to]);
+            b->data[to] = kept.data[from];
+        }
     }
     b->texts[0] = (checkpoint_text){"step", random_below(2) ? "1" : "2"};
     b->ntexts = (int)random_below(2);

@@ -85,6 +85,42 @@ static void fail(const char *file, int line)
     _exit(1);
 }
 
+int test_begin_child(const char *threads)
+{
+    fflush(stdout);
+    pid_t child = fork();
+    CHECK(child >= 0);
+    if (child == 0 && threads)
+        setenv("KVSTORE_THREADS", threads, 1);
+    else if (child == 0)
+        unsetenv("KVSTORE_THREADS");
+    return child;
+}
+
+int test_end_child(int child, const char *file, int line)
+{
+    int status = -1;
+    if (child == 0) {
+        CHECK_OK(kv_assert_check(KV_OK, &e));
+        fflush(stdout);
+        _exit(0);
+    }
+    if (waitpid(child, &status, 0) == child && WIFEXITED(status) &&
+        WEXITSTATUS(status) == EXIT_SKIPPED) {
+        fflush(stdout);
+        _exit(EXIT_SKIPPED);
+    }
+    test_int(status, 0, "the end of the child", file, line);
+    return -1;
+}
+
+void *test_shared(size_t bytes)
+{
+    void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    CHECK(p != MAP_FAILED);
+    return p;
+}
+
 void test_check(int ok, const char *what, const char *file, int line)
 {
     if (ok)

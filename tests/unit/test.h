@@ -107,5 +107,17 @@ void test_kv_rule_free(void *variable);
 void test_free(void *variable);
 void test_unref_all(void *list);
 
+/* The statement behind it runs in a process of its own, whose pool has so many threads, a text, or
+ * as many as there are; the test fails where a check of it does. What test_shared gives, zeroed,
+ * both processes see. */
+#define IN_CHILD(threads)                                                                          \
+    for (int in_child = test_begin_child(threads); in_child >= 0;                                  \
+         in_child = test_end_child(in_child, __FILE__, __LINE__))                                  \
+        if (in_child == 0)
+
+int test_begin_child(const char *threads);
+int test_end_child(int child, const char *file, int line);
+void *test_shared(size_t bytes);
+
 /* Ends the test as skipped, with the reason. */
 void test_skip(const char *reason) __attribute__((noreturn));

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <math.h>
-#include <sys/wait.h>
 
 #include "checkpoint/tensor_reader.h"
 #include "lang/parse.h"

@@ -43,18 +43,11 @@ static float folded(const plan_total *t, const float *terms, int n)
     qsort(sorted, (size_t)n, sizeof *sorted, by_size);
     for (int i = 0; i < n; i++)
         sum += terms[i];
-    switch (t->fold) {
-    case PLAN_MAX:
-        return sorted[n - 1];
-    case PLAN_MIN:
-        return sorted[0];
-    case PLAN_ORDER:
-        return sorted[t->order];
-    case PLAN_LEAST:
-        return sorted[n - t->order];
-    default:
-        return (float)sum;
-    }
+    return t->fold == PLAN_MAX     ? sorted[n - 1]
+           : t->fold == PLAN_MIN   ? sorted[0]
+           : t->fold == PLAN_ORDER ? sorted[t->order]
+           : t->fold == PLAN_LEAST ? sorted[n - t->order]
+                                   : (float)sum;
 }
 
 /* The draws of this runner: 0, 1/4, 1/2, 3/4, … shifted by the stream. */
@@ -107,7 +100,7 @@ static void run_plan(const merge_plan *p, arrays *a, float *merged)
     }
 }
 
-/* "a b c" of a merge of these arrays, or "line:col-end code: text (hint)". */
+/* "a b c" of a merge of these arrays, or "line:col-end code: text (hint)", usage being left out. */
 static const char *result(const char *rule, merge_form form, arrays *a, const char *const *names,
                           const char *const *texts, int nparams)
 {
@@ -124,7 +117,9 @@ static const char *result(const char *rule, merge_form form, arrays *a, const ch
         code = merge_plan_make(&p, m, &key, &e);
     buf_clear(&out);
     if (code)
-        buf_printf(&out, "%d:%d-%d %s: %s", e.line, e.col, e.end, kv_code_name(code), e.text);
+        buf_printf(&out, "%d:%d-%d %s%s%s", e.line, e.col, e.end,
+                   code == KV_E_USAGE ? "" : kv_code_name(code), code == KV_E_USAGE ? "" : ": ",
+                   e.text);
     if (code && e.hint[0])
         buf_printf(&out, " (%s)", e.hint);
     if (!code) {
@@ -148,6 +143,11 @@ static const char *of(const char *rule, int models)
 }
 
 #define GIVES(rule, models, want) CHECK_TEXT(of(rule, models), want)
+#define TWO                                                                                        \
+    "a list of 2 stands where one value belongs (sum(list), list[0], [2 * x for x in list])"
+#define NO_LIST                                                                                    \
+    "a list belongs here, and this is not one (lists are `models`, `weights` and what is made of " \
+    "them)"
 
 static const char *with(const char *rule, const char *name, const char *value)
 {
@@ -225,7 +225,7 @@ TEST(merge_adapters)
                "5.5 10 14.5 19");
     CHECK_TEXT(result("{ merged = base + sum([matmul(b, b) for b in lora_B]) }",
                       (merge_form){2, true, true}, &lora, NULL, NULL, 0),
-               "1:24-36 usage: matmul of a merge is of lora_B and lora_A of one model");
+               "1:24-36 matmul of a merge is of lora_B and lora_A of one model");
 }
 
 TEST(merge_parameters)
@@ -235,85 +235,70 @@ TEST(merge_parameters)
     GIVES(rule, 1, "2 2 2 2");
     CHECK_TEXT(with(rule, "a", "3"), "3 3 3 3");
     CHECK_TEXT(with(rule, "on", "false"), "1 1 1 1");
-    CHECK_TEXT(with(rule, "b", "3"), "0:0-0 usage: r has no parameter `b`");
+    CHECK_TEXT(with(rule, "b", "3"), "0:0-0 r has no parameter `b`");
     CHECK_TEXT(with("{ merged = c * base }", "c", "3"), "3 3 3 3");
     /* what every updater has is no parameter of a merge */
-    CHECK_TEXT(with(rule, "wd", "3"), "0:0-0 usage: r has no parameter `wd`");
+    CHECK_TEXT(with(rule, "wd", "3"), "0:0-0 r has no parameter `wd`");
 }
 
 /* ---- Refusals -------------------------------------------------------------------------------- */
 
 TEST(merge_refusals)
 {
-    GIVES("{ merged = models }", 2,
-          "1:12-18 usage: a list of 2 stands where one value belongs (sum(list), list[0], [2 * x "
-          "for x in list])");
-    GIVES("{ merged = models - base }", 2,
-          "1:12-18 usage: a list of 2 stands where one value belongs (sum(list), list[0], [2 * x "
-          "for x in list])");
+    GIVES("{ merged = models }", 2, "1:12-18 " TWO);
+    GIVES("{ merged = models - base }", 2, "1:12-18 " TWO);
     GIVES("{ merged = mean(base, axis=0) }", 2,
-          "1:23-29 usage: functions of rules take no named arguments (mean(x) of a merge is one "
+          "1:23-29 functions of rules take no named arguments (mean(x) of a merge is one "
           "number for the whole array)");
     GIVES("{ merged = models[2] }", 2, "1:12-21 value: a list of 2 has no item 2");
     GIVES("{ x = sum(models) }", 2,
-          "1:1-20 usage: the rule never writes `merged` (for example: merged = sum(models) / "
+          "1:1-20 the rule never writes `merged` (for example: merged = sum(models) / "
           "len(models))");
     GIVES("{ merged = c * base }", 2,
-          "1:12-13 usage: a rule knows no name `c` here (it can be a parameter: merge NAME(c = "
+          "1:12-13 a rule knows no name `c` here (it can be a parameter: merge NAME(c = "
           "0.5) { … })");
-    CHECK_TEXT(
-        of("{ merged = rowsum(base) }", 2),
-        "1:12-24 usage: a merge knows no function `rowsum` (help rules lists those that it knows)");
-    CHECK_TEXT(
-        of("{ merged = largest(base, norm(base)) }", 2),
-        "1:26-36 usage: largest takes a number here that is known before the arrays are read");
-    GIVES("{ merged = largest(2, 1) }", 2,
-          "1:12-25 usage: largest takes an array, and this holds none");
+    GIVES("{ merged = rowsum(base) }", 2,
+          "1:12-24 a merge knows no function `rowsum` (help rules lists those that it knows)");
+    GIVES("{ merged = largest(base, norm(base)) }", 2,
+          "1:26-36 largest takes a number here that is known before the arrays are read");
+    GIVES("{ merged = largest(2, 1) }", 2, "1:12-25 largest takes an array, and this holds none");
     GIVES("{ merged = matmul(base, base) }", 2,
-          "1:12-30 usage: matmul of a merge is of lora_B and lora_A of one model");
-    GIVES("{ merged = sum([m for m in base]) }", 2,
-          "1:28-32 usage: a list belongs here, and this is not one (lists are `models`, "
-          "`weights` and what is made of them)");
+          "1:12-30 matmul of a merge is of lora_B and lora_A of one model");
+    GIVES("{ merged = sum([m for m in base]) }", 2, "1:28-32 " NO_LIST);
     GIVES("{ merged = sum([a for a, b in models]) }", 2,
-          "1:23-27 usage: an item is one value, and here are 2 names (for m, w in zip(models, "
-          "weights))");
+          "1:23-27 an item is one value, and here are 2 names (for m, w in zip(models, weights))");
     GIVES("{ merged = sum([m for m in models if norm(m) > 1]) }", 2,
-          "1:38-49 usage: which items a list has must be known before it is written out "
+          "1:38-49 which items a list has must be known before it is written out "
           "(where(condition, a, b) chooses element by element)");
-    GIVES("{ state s; merged = base }", 2, "1:9-10 usage: a merge runs once, and keeps no states");
-    GIVES("{ print 1; merged = base }", 2, "1:3-10 usage: a merge prints nothing");
-    GIVES("{ skip }", 2, "1:3-7 usage: merges have no `skip`");
-    GIVES("{ models = [base]; merged = base }", 2,
-          "1:3-18 usage: `models` is given and keeps its value");
+    GIVES("{ state s; merged = base }", 2, "1:9-10 a merge runs once, and keeps no states");
+    GIVES("{ print 1; merged = base }", 2, "1:3-10 a merge prints nothing");
+    GIVES("{ skip }", 2, "1:3-7 merges have no `skip`");
+    GIVES("{ models = [base]; merged = base }", 2, "1:3-18 `models` is given and keeps its value");
     GIVES("{ for m in models { m = base }; merged = base }", 2,
-          "1:21-29 usage: `m` is the name of an item here");
+          "1:21-29 `m` is the name of an item here");
     GIVES("{ fail \"no\" }", 2, "0:0-0 value: no");
     GIVES("{ if len(models) < 3 { fail \"three or more\" }; merged = models[2] }", 2,
           "0:0-0 value: three or more");
     GIVES("{ merged = norm(base) }", 2, "2 2 2 2");
     GIVES("{ merged = sum(zip(models, [1])) }", 2,
-          "1:16-32 usage: zip takes lists of one length, not of 2 and 1");
-    GIVES("{ merged = median(base) }", 2,
-          "1:19-23 usage: median takes a list, and this is not one");
-    GIVES("{ merged = median(models, 2) }", 2,
-          "1:12-29 usage: median of a list takes 1 argument, not 2");
+          "1:16-32 zip takes lists of one length, not of 2 and 1");
+    GIVES("{ merged = median(base) }", 2, "1:19-23 median takes a list, and this is not one");
+    GIVES("{ merged = median(models, 2) }", 2, "1:12-29 median of a list takes 1 argument, not 2");
     GIVES("{ merged = trimmed_mean(models, 1) }", 2,
           "1:12-35 value: 1 of each side of 2 items leave none");
-    GIVES("{ merged = lora_A[0] * base }", 2,
-          "1:12-18 usage: a list belongs here, and this is not one (lists are `models`, "
-          "`weights` and what is made of them)");
+    GIVES("{ merged = lora_A[0] * base }", 2, "1:12-18 " NO_LIST);
     GIVES("{ x = lora_A; merged = base }", 2,
-          "1:7-13 usage: `lora_A` is a list of adapters, and these are models");
+          "1:7-13 `lora_A` is a list of adapters, and these are models");
     GIVES("{ merged = rowrank(base / norm(base)) }", 2,
-          "1:12-38 usage: rowrank takes what follows from the elements alone, not from a "
+          "1:12-38 rowrank takes what follows from the elements alone, not from a "
           "reduction or another rank");
     GIVES("{ merged = cosine(base, 1) * base }", 2,
-          "1:12-27 usage: cosine takes an array, and this holds none");
+          "1:12-27 cosine takes an array, and this holds none");
     GIVES("{ merged = quantile(base, 2) }", 2,
           "1:27-28 value: quantile takes a share from 0 to 1 here");
     CHECK_TEXT(result("{ merged = base + models[0] }", (merge_form){2, false, false}, &three, NULL,
                       NULL, 0),
-               "1:12-16 usage: this merge reads `base`, and none is given (--base CKPT: what the "
+               "1:12-16 this merge reads `base`, and none is given (--base CKPT: what the "
                "models were made from)");
 }
 
@@ -323,42 +308,32 @@ TEST(merge_refusals_of_lists)
     GIVES("{ merged = largest(base, 1.5) }", 2, "1:26-29 value: largest takes a whole number here");
     GIVES("{ merged = largest(base, -1) }", 2, "1:26-28 value: largest takes 0 or more, not -1");
     GIVES("{ merged = uniform(0.5, 1) }", 2, "1:20-23 value: uniform takes a whole number here");
-    GIVES("{ merged = quantile(base, \"a\") }", 2,
-          "1:27-30 usage: a text cannot be computed with arrays");
+    GIVES("{ merged = quantile(base, \"a\") }", 2, "1:27-30 a text cannot be computed with arrays");
     GIVES("{ merged = sum([uniform(i, 0) for i in range(65)]) }", 2,
           "1:17-30 value: a merge draws at most 64 times");
     GIVES("{ merged = sum([rowrank(base + i) for i in range(65)]) }", 2,
           "1:17-34 value: a merge ranks at most 64 times");
-    GIVES("{ merged = models[0:2:1][0] }", 2, "1:23-24 usage: slices of a merge have no step");
-    GIVES("{ merged = models[0, 1] }", 2, "1:12-24 usage: a list has one index");
+    GIVES("{ merged = models[0:2:1][0] }", 2, "1:23-24 slices of a merge have no step");
+    GIVES("{ merged = models[0, 1] }", 2, "1:12-24 a list has one index");
     GIVES("{ merged = models[norm(base)] }", 2,
-          "1:19-29 usage: this must be known before lists are written out (a number, a "
+          "1:19-29 this must be known before lists are written out (a number, a "
           "parameter, or what follows from len(models))");
     GIVES("{ merged = sum([base for i in range(-1)]) }", 2,
           "1:31-40 value: range takes 0 to 100000, not -1");
-    GIVES("{ l = [1, 2]; l = 3; merged = base }", 2,
-          "1:15-20 usage: `l` is a list, and this is not one");
-    GIVES("{ merged = sum([models]) }", 2,
-          "1:16-24 usage: a list of 2 stands where one value belongs (sum(list), list[0], [2 * x "
-          "for x in list])");
-    GIVES("{ merged = sum([x + 1 for x in [models]]) }", 2,
-          "1:17-18 usage: a list of 2 stands where one value belongs (sum(list), list[0], [2 * x "
-          "for x in list])");
-    GIVES("{ merged = abs(models) }", 2,
-          "1:16-22 usage: a list of 2 stands where one value belongs (sum(list), list[0], [2 * x "
-          "for x in list])");
+    GIVES("{ l = [1, 2]; l = 3; merged = base }", 2, "1:15-20 `l` is a list, and this is not one");
+    GIVES("{ merged = sum([models]) }", 2, "1:16-24 " TWO);
+    GIVES("{ merged = sum([x + 1 for x in [models]]) }", 2, "1:17-18 " TWO);
+    GIVES("{ merged = abs(models) }", 2, "1:16-22 " TWO);
     GIVES("{ merged = foo(models) }", 2,
-          "1:12-23 usage: a merge knows no function `foo` (help rules lists those that it knows)");
-    GIVES("{ merged = dot(models, base) }", 2,
-          "1:16-22 usage: a list of 2 stands where one value belongs (sum(list), list[0], [2 * x "
-          "for x in list])");
+          "1:12-23 a merge knows no function `foo` (help rules lists those that it knows)");
+    GIVES("{ merged = dot(models, base) }", 2, "1:16-22 " TWO);
     GIVES("{ merged = sum([x for x in zip(base)]) }", 2,
-          "1:32-36 usage: zip takes lists, and this is not one");
-    GIVES("{ merged = trimmed_mean(models, 0.5) }", 2, "1:33-36 usage: this is not an integer");
+          "1:32-36 zip takes lists, and this is not one");
+    GIVES("{ merged = trimmed_mean(models, 0.5) }", 2, "1:33-36 this is not an integer");
     GIVES("{ for m[0] in models { merged = base } }", 2,
-          "1:7-11 usage: a loop of a merge gives names to items");
+          "1:7-11 a loop of a merge gives names to items");
     GIVES("{ merged = mean([]) }", 2, "1:12-20 value: mean of an empty list");
-    GIVES("{ rows present; merged = base }", 2, "1:3-15 usage: merges have no `rows present`");
+    GIVES("{ rows present; merged = base }", 2, "1:3-15 merges have no `rows present`");
     GIVES("{ merged = models[-3:9][-2] + 0 * len(models[5:]) }", 2, "1 2 3 4");
 }
 

@@ -37,11 +37,21 @@ static void release_files(buf *files, float **x, int n)
     }
 }
 
-static float *merged(const merge_case *c)
+static float *merged(merge_case c)
 {
-    own_checkpoint *out = MADE(checkpoint, merge_try, c);
+    own_checkpoint *out = MADE(checkpoint, merge_try, &c);
     return merge_floats(out, "w");
 }
+
+/* A merge of the first n of files, into this type; has_base: the file behind them is the base. */
+#define CASE_OF(to, n, has_base, text, ...)                                                        \
+    ((merge_case){.rule = (text),                                                                  \
+                  .files = files,                                                                  \
+                  .nmodels = (n),                                                                  \
+                  .base = (has_base) ? &files[n] : NULL,                                           \
+                  .type = (to),                                                                    \
+                  ##__VA_ARGS__})
+#define CASE(...) CASE_OF(TENSOR_TYPE_END, __VA_ARGS__)
 
 TEST(merge_run_linear)
 {
@@ -50,12 +60,9 @@ TEST(merge_run_linear)
     float *x[3];
     static const double weights[] = {1, 2, 3};
     make_files(files, x, 3, 1);
-    float *y = merged(&(merge_case){
-        .rule = "{ merged = sum([w * m for m, w in zip(models, weights)]) / sum(weights) }",
-        .files = files,
-        .nmodels = 3,
-        .weights = weights,
-        .type = TENSOR_TYPE_END});
+    float *y = merged(CASE(
+        3, false, "{ merged = sum([w * m for m, w in zip(models, weights)]) / sum(weights) }",
+        .weights = weights));
     for (int i = 0; i < SIZE; i++)
         CHECK(y[i] == (x[0][i] + 2 * x[1][i] + 3 * x[2][i]) / 6);
     free(y);
@@ -74,12 +81,8 @@ TEST(merge_run_largest)
     buf files[2];
     float *x[2];
     make_files(files, x, 2, 1);
-    float *y = merged(&(merge_case){
-        .rule = "{ merged = base + largest(models[0] - base, floor(0.2 * size(base))) }",
-        .files = files,
-        .nmodels = 1,
-        .base = &files[1],
-        .type = TENSOR_TYPE_END});
+    float *y = merged(
+        CASE(1, true, "{ merged = base + largest(models[0] - base, floor(0.2 * size(base))) }"));
     float *sorted = malloc(SIZE * sizeof *sorted);
     for (int i = 0; i < SIZE; i++)
         sorted[i] = fabsf(x[0][i] - x[1][i]);
@@ -104,15 +107,11 @@ TEST(merge_run_largest_of_many)
     float *x[2], *terms[N], *sorted[N];
     int64_t told[3] = {0};
     make_files(files, x, 2, 1);
-    float *y = merged(&(merge_case){.rule = "{ k = floor(0.2 * size(base))\n"
-                                            "merged = largest(models[0], k) + largest(base, k) + "
-                                            "largest(models[0] - base, k) + "
-                                            "largest(models[0] + base, k) }",
-                                    .files = files,
-                                    .nmodels = 1,
-                                    .base = &files[1],
-                                    .type = TENSOR_TYPE_END,
-                                    .told = told});
+    float *y = merged(CASE(1, true,
+                           "{ k = floor(0.2 * size(base))\n"
+                           "merged = largest(models[0], k) + largest(base, k) + "
+                           "largest(models[0] - base, k) + largest(models[0] + base, k) }",
+                           .told = told));
     CHECK(told[1] > 0 && told[1] % (2 * SIZE * sizeof(float)) == 0); /* both inputs in each pass */
     CHECK(told[0] == told[1] && told[1] == told[2]);
     for (int m = 0; m < N; m++) {
@@ -194,11 +193,8 @@ static void check_loops(tensor_type type, bool odd)
     float *y;
     int differ;
 #define CHECK_LOOP(text, expression)                                                              \
-    y = merged(&(merge_case){                                                                      \
-        .rule = "{ a = models[0]; b = models[1]; c = models[2]; merged = " text " }",              \
-        .files = files,                                                                            \
-        .nmodels = 3,                                                                              \
-        .type = TENSOR_F32});                                                                      \
+    y = merged(CASE_OF(TENSOR_F32, 3, false,                                                       \
+                       "{ a = models[0]; b = models[1]; c = models[2]; merged = " text " }"));     \
     differ = 0;                                                                                    \
     for (int i = 0; i < SIZE; i++) {                                                               \
         float a = x[0][i], b = x[1][i], c = x[2][i], want = (expression);                          \
@@ -251,11 +247,7 @@ static void hash_merges(uint64_t *hash)
     }
     *hash = 0;
     for (size_t r = 0; r < sizeof rules / sizeof *rules; r++) {
-        merge_case c = {.rule = rules[r],
-                        .files = files,
-                        .nmodels = 2,
-                        .base = &files[2],
-                        .type = TENSOR_TYPE_END};
+        merge_case c = CASE(2, true, rules[r]);
         own_checkpoint *out = MADE(checkpoint, merge_try, &c);
         CHECK_INT(checkpoint_count(out), 4);
         for (int64_t i = 0; i < 4; i++) {
@@ -275,24 +267,11 @@ TEST(merge_run_threads)
 {
     IN_FOLDER("out.safetensors", NULL);
     static const char *const counts[] = {"1", "2", "3", "4", "16"};
-    uint64_t hashes[5];
+    uint64_t *hashes = test_shared(5 * sizeof *hashes);
     for (int i = 0; i < 5; i++) {
-        int ends[2], status = 0;
-        CHECK(pipe(ends) == 0);
-        pid_t child = fork();
-        CHECK(child >= 0);
-        if (child == 0) {
-            uint64_t hash;
-            setenv("KVSTORE_THREADS", counts[i], 1);
-            hash_merges(&hash);
-            CHECK(write(ends[1], &hash, sizeof hash) == sizeof hash);
-            fflush(stdout);
-            _exit(0);
-        }
-        CHECK(waitpid(child, &status, 0) == child);
-        CHECK_INT(status, 0);
-        CHECK(read(ends[0], &hashes[i], sizeof hashes[i]) == sizeof hashes[i]);
-        CHECK(hashes[i] == hashes[0]);
+        IN_CHILD(counts[i])
+            hash_merges(&hashes[i]);
+        CHECK(hashes[i] && hashes[i] == hashes[0]);
     }
 }
 
@@ -315,15 +294,9 @@ TEST(merge_run_keeps_the_first)
     for (size_t k = 0; k < sizeof kept / sizeof *kept; k++) {
         char text[16];
         snprintf(text, sizeof text, "%d", kept[k]);
-        OWN(test_free) float *y = merged(
-            &(merge_case){.rule = "merge t(k = 1) { merged = base + largest(models[0] - base, k) }",
-                          .files = files,
-                          .nmodels = 1,
-                          .base = &files[1],
-                          .names = {"k"},
-                          .texts = {text},
-                          .nparams = 1,
-                          .type = TENSOR_TYPE_END});
+        OWN(test_free) float *y =
+            merged(CASE(1, true, "merge t(k = 1) { merged = base + largest(models[0] - base, k) }",
+                        .names = {"k"}, .texts = {text}, .nparams = 1));
         for (int i = 0; i < SIZE; i++)
             CHECK(y[i] == (i < kept[k] ? x[0][i] : 1));
     }
@@ -338,11 +311,8 @@ TEST(merge_run_ranks)
         int64_t rows = shapes[s][0], columns = shapes[s][1];
         OWN(test_free) float *x = numbers(rows * columns, s);
         own_buf file = tensor_file(&(tensor_given){"w", TENSOR_F32, rows, columns, x}, 1);
-        OWN(test_free)
-        float *y = merged(&(merge_case){.rule = "{ merged = rowrank(2 * models[0]) }",
-                                        .files = &file,
-                                        .nmodels = 1,
-                                        .type = TENSOR_TYPE_END});
+        const buf *files = &file;
+        OWN(test_free) float *y = merged(CASE(1, false, "{ merged = rowrank(2 * models[0]) }"));
         for (int64_t r = 0; r < rows; r++) {
             float *row = x + r * columns;
             for (int64_t i = 0; i < columns; i += 1 + columns / 20) {
@@ -365,9 +335,9 @@ TEST(merge_run_masks)
     tensor_given t[] = {{"other", TENSOR_F32, 100, 0, x}, {"w", TENSOR_F32, SIZE, 0, x}};
     own_buf one = tensor_file(t + 1, 1), two = tensor_file(t, 2);
     merge_case c = {.rule = rule, .files = &one, .nmodels = 1, .type = TENSOR_TYPE_END};
-    OWN(test_free) float *y = merged(&c), *z = NULL;
+    OWN(test_free) float *y = merged(c), *z = NULL;
     c.files = &two;
-    z = merged(&c);
+    z = merged(c);
     int kept = 0;
     for (int i = 0; i < SIZE; i++) {
         CHECK(y[i] == z[i] && (y[i] == 0 || y[i] == x[i]));
@@ -397,8 +367,7 @@ TEST(merge_run_types)
                           {"tiny", TENSOR_F32, 4, 0, a},
                           {"half", TENSOR_BF16, 4, 0, bf16}};
     buf files[] = {tensor_file(one, 4), tensor_file(two, 4)};
-    merge_case c = {
-        .rule = "{ merged = sum(models) }", .files = files, .nmodels = 2, .type = TENSOR_TYPE_END};
+    merge_case c = CASE(2, false, "{ merged = sum(models) }");
     own_checkpoint *out = MADE(checkpoint, merge_try, &c);
     OWN(test_free) float *y = merge_floats(out, "half");
     for (int i = 0; i < 4; i++)
@@ -439,8 +408,7 @@ TEST(merge_run_bf16)
                                1);
     }
     for (int r = 0; r < 3; r++) {
-        OWN(test_free) float *y = merged(
-            &(merge_case){.rule = sums[r], .files = files, .nmodels = 3, .type = TENSOR_F32});
+        OWN(test_free) float *y = merged(CASE_OF(TENSOR_F32, 3, false, sums[r]));
         for (int i = 0; i < SIZE; i++) {
             float a = x[0][i], b = x[1][i], c = x[2][i];
             float want = r == 0 ? (a + b + c) / 3 : r == 1 ? 0.3f * a + (0.7f * b - c) * a : NAN;
@@ -456,7 +424,7 @@ static void check_refusal(tensor_given a, tensor_given b, const char *rule, kv_c
 {
     checkpoint *out = NULL;
     buf files[] = {tensor_file(&a, 1), tensor_file(&b, 1)};
-    merge_case c = {.rule = rule, .files = files, .nmodels = 2, .type = TENSOR_TYPE_END};
+    merge_case c = CASE(2, false, rule);
     CHECK_ERR(merge_try(&out, &c, &e), code, text);
     CHECK(access("out.safetensors", F_OK) != 0);
     buf_release(&files[0]);
@@ -548,57 +516,46 @@ TEST(merge_run_adapters)
     free(norm);
     checkpoint_close(out);
     unlink("out.safetensors");
-    adapter[0].name = "fcc.lora_A.weight";
-    buf_release(&files[1]);
-    files[1] = tensor_file(adapter, 2);
-    CHECK_ERR(merge_try(&out, &c, &e), KV_E_KEY,
-              "b: \"fcc.lora_A.weight\" belongs to \"fcc.weight\", which base does not have");
-    buf_release(&files[1]);
-    files[1] = tensor_file(adapter + 1, 1);
-    CHECK_ERR(merge_try(&out, &c, &e), KV_E_KEY, "b: \"fc.weight\" has no lora_A");
-    adapter[0] = (tensor_given){"fc.lora_A.weight", TENSOR_F32, IN, RANK, a};
-    buf_release(&files[1]);
-    files[1] = tensor_file(adapter, 2);
-    CHECK_ERR(merge_try(&out, &c, &e), KV_E_SHAPE,
-              "b: lora_B (5, 2) times lora_A (7, 2) is not \"fc.weight\" (5, 7)");
-    /* one length of four is wrong */
-    static const struct {
-        int64_t rank, in, out;
-        const char *shapes;
-    } wrong[] = {{RANK - 1, IN, OUT, "lora_B (5, 2) times lora_A (1, 7)"},
-                 {RANK, IN - 1, OUT, "lora_B (5, 2) times lora_A (2, 6)"},
-                 {RANK, IN, OUT - 1, "lora_B (4, 2) times lora_A (2, 7)"}};
-    const tensor_given whole_b = adapter[1];
+    int32_t whole[OUT * IN] = {0};
+    const tensor_given right_a = {"fc.lora_A.weight", TENSOR_F32, RANK, IN, a};
+    const struct {
+        tensor_given a; /* or none */
+        int64_t out;    /* rows of b */
+        tensor_type base;
+        kv_code code;
+        const char *want;
+    } wrong[] = {
+        {{"fcc.lora_A.weight", TENSOR_F32, RANK, IN, a}, OUT, TENSOR_F32, KV_E_KEY,
+         "b: \"fcc.lora_A.weight\" belongs to \"fcc.weight\", which base does not have"},
+        {{NULL}, OUT, TENSOR_F32, KV_E_KEY, "b: \"fc.weight\" has no lora_A"},
+        {{"fc.lora_A.weight", TENSOR_F32, IN, RANK, a}, OUT, TENSOR_F32, KV_E_SHAPE,
+         "b: lora_B (5, 2) times lora_A (7, 2) is not \"fc.weight\" (5, 7)"},
+        /* one length of four */
+        {{"fc.lora_A.weight", TENSOR_F32, RANK - 1, IN, a}, OUT, TENSOR_F32, KV_E_SHAPE,
+         "b: lora_B (5, 2) times lora_A (1, 7) is not \"fc.weight\" (5, 7)"},
+        {{"fc.lora_A.weight", TENSOR_F32, RANK, IN - 1, a}, OUT, TENSOR_F32, KV_E_SHAPE,
+         "b: lora_B (5, 2) times lora_A (2, 6) is not \"fc.weight\" (5, 7)"},
+        {right_a, OUT - 1, TENSOR_F32, KV_E_SHAPE,
+         "b: lora_B (4, 2) times lora_A (2, 7) is not \"fc.weight\" (5, 7)"},
+        {{"fc.lora_A.weight", TENSOR_F32, RANK * IN, 0, a}, OUT, TENSOR_F32, KV_E_SHAPE,
+         "b: \"fc.weight\", its lora_A and its lora_B have 2, 1 and 2 axes, not 2"},
+        {{"fc.lora_A.weight", TENSOR_I32, RANK, IN, whole}, OUT, TENSOR_F32, KV_E_DTYPE,
+         "b: lora_A and lora_B of \"fc.weight\" are I32 and F32"},
+        {right_a, OUT, TENSOR_I32, KV_E_DTYPE,
+         "base: \"fc.weight\" is I32, to which no adapter can be added"},
+    };
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
-        adapter[0] = (tensor_given){"fc.lora_A.weight", TENSOR_F32, wrong[i].rank, wrong[i].in, a};
-        adapter[1] = whole_b;
+        bool floats = wrong[i].base == TENSOR_F32;
+        model[0].type = wrong[i].base;
+        model[0].data = floats ? (void *)base : whole;
+        adapter[0] = wrong[i].a;
         adapter[1].rows = wrong[i].out;
+        buf_release(&file);
         buf_release(&files[1]);
-        files[1] = tensor_file(adapter, 2);
-        char text[128];
-        snprintf(text, sizeof text, "b: %s is not \"fc.weight\" (5, 7)", wrong[i].shapes);
-        CHECK_ERR(merge_try(&out, &c, &e), KV_E_SHAPE, text);
+        file = tensor_file(model, floats ? 2 : 1);
+        files[1] = wrong[i].a.name ? tensor_file(adapter, 2) : tensor_file(adapter + 1, 1);
+        CHECK_ERR(merge_try(&out, &c, &e), wrong[i].code, wrong[i].want);
     }
-    adapter[1] = whole_b;
-    adapter[0] = (tensor_given){"fc.lora_A.weight", TENSOR_F32, RANK * IN, 0, a};
-    buf_release(&files[1]);
-    files[1] = tensor_file(adapter, 2);
-    CHECK_ERR(merge_try(&out, &c, &e), KV_E_SHAPE,
-              "b: \"fc.weight\", its lora_A and its lora_B have 2, 1 and 2 axes, not 2");
-    int32_t whole[RANK * IN] = {0};
-    adapter[0] = (tensor_given){"fc.lora_A.weight", TENSOR_I32, RANK, IN, whole};
-    buf_release(&files[1]);
-    files[1] = tensor_file(adapter, 2);
-    CHECK_ERR(merge_try(&out, &c, &e), KV_E_DTYPE,
-              "b: lora_A and lora_B of \"fc.weight\" are I32 and F32");
-    adapter[0] = (tensor_given){"fc.lora_A.weight", TENSOR_F32, RANK, IN, a};
-    buf_release(&files[1]);
-    files[1] = tensor_file(adapter, 2);
-    int32_t integers[OUT * IN] = {0};
-    buf_release(&file);
-    file = tensor_file(&(tensor_given){"fc.weight", TENSOR_I32, OUT, IN, integers}, 1);
-    CHECK_ERR(merge_try(&out, &c, &e), KV_E_DTYPE,
-              "base: \"fc.weight\" is I32, to which no adapter can be added");
     buf_release(&files[0]);
     buf_release(&files[1]);
     buf_release(&file);
@@ -648,9 +605,9 @@ TEST(merge_run_largest_of_nan)
     x[at[1]] = NAN;
     x[at[2]] = INFINITY;
     own_buf file = tensor_file(&(tensor_given){"w", TENSOR_F32, SIZE, 0, x}, 1);
+    const buf *files = &file;
     for (int k = 0; k < 3; k++) {
-        OWN(test_free) float *y = merged(
-            &(merge_case){.rule = texts[k], .files = &file, .nmodels = 1, .type = TENSOR_TYPE_END});
+        OWN(test_free) float *y = merged(CASE(1, false, texts[k]));
         for (int i = 0; i < SIZE; i++) {
             bool in = false;
             for (int a = 0; a <= k; a++)

@@ -5,20 +5,10 @@
 #include <unistd.h>
 
 #include "../memory.h"
+#include "test_image.h"
 #include "test_io.h"
 
 #define NAME "x.npy"
-
-typedef struct image {
-    char *data;
-    size_t n;
-} image;
-
-#define own_image OWN(image_free) image
-static void image_free(image *m)
-{
-    free(m->data);
-}
 
 static image written(kv_array *a)
 {
@@ -292,8 +282,7 @@ TEST(npy_prefix)
         {"\x93NUMPY\0\0", 8, KV_E_FORMAT, "version 0.0 is not read, only 1.0, 2.0 and 3.0"},
         {"\x93NUMPY\4\0", 8, KV_E_FORMAT, "version 4.0 is not read, only 1.0, 2.0 and 3.0"},
         {"\x93NUMPY\1\1", 8, KV_E_FORMAT, "version 1.1 is not read, only 1.0, 2.0 and 3.0"},
-        {"\x93NUMPY\xFF\xFF", 8, KV_E_FORMAT,
-         "version 255.255 is not read, only 1.0, 2.0 and 3.0"},
+        {"\x93NUMPY\xFF\xFF", 8, KV_E_FORMAT, "version 255.255 is not read, only 1.0, 2.0 and 3.0"},
         {"\x93NUMPY\1\0\0", 9, KV_E_FORMAT,
          "cut within its first bytes: 1 of 10 bytes are missing"},
         {"\x93NUMPY\2\0\0\0\0", 11, KV_E_FORMAT,

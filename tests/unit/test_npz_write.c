@@ -34,8 +34,7 @@ static int write_all(int fd, const npz_case *cases, size_t n, int64_t step, int6
         CHECK_INT(out.entries[i].bytes, bytes);
         for (int64_t at = (bytes - 1) / step * step; bytes && at >= 0; at -= step) {
             int64_t part = bytes - at < step ? bytes - at : step;
-            CHECK_INT(pwrite(fd, data + at, (size_t)part, out.entries[i].begin + at),
-                      part);
+            CHECK_INT(pwrite(fd, data + at, (size_t)part, out.entries[i].begin + at), part);
             npz_add(&out.entries[i], data + at, at, part);
         }
     }

@@ -16,8 +16,8 @@
         CHECK_INT(call, code);                                                                     \
     } while (0)
 
-#define NO_STORE "there is no store: the pointer is NULL"
-#define NO(name) "the argument `" name "` is NULL"
+#define NO_STORE(call)    REFUSED(KV_E_USAGE, "there is no store: the pointer is NULL", call)
+#define IS_NULL(name, call) REFUSED(KV_E_USAGE, "the argument `" name "` is NULL", call)
 
 static const kv_key keys[] = {{.id = 1}, {.id = 2}};
 static const kv_key new_keys[] = {{.id = 8}, {.id = 9}};
@@ -65,43 +65,43 @@ TEST(null_store)
     bool idle;
     int64_t rounds[2] = {KV_NO_ROUND, KV_NO_ROUND};
     kv_array *out = NULL;
-    REFUSED(KV_E_USAGE, NO_STORE, kv_init(NULL, keys, 2, two, NULL, e));
-    REFUSED(KV_E_USAGE, NO_STORE, kv_init(NULL, NULL, 0, NULL, NULL, e));
-    REFUSED(KV_E_USAGE, NO_STORE, kv_push(NULL, keys, 2, two, NULL, e));
-    REFUSED(KV_E_USAGE, NO_STORE, kv_pull(NULL, keys, 2, two, NULL, e));
-    REFUSED(KV_E_USAGE, NO_STORE, kv_pull_since(NULL, keys, 2, two, rounds, NULL, e));
-    REFUSED(KV_E_USAGE, NO_STORE, kv_peek(NULL, keys, &out, rounds, e));
-    REFUSED(KV_E_USAGE, NO_STORE, kv_row_sparse_pull(NULL, keys, 2, two, two, NULL, e));
-    REFUSED(KV_E_USAGE, NO_STORE, kv_pushpull(NULL, keys, 2, two, keys, 2, two, NULL, e));
-    REFUSED(KV_E_USAGE, NO_STORE, kv_broadcast(NULL, keys, 2, two, keys, 2, two, NULL, e));
-    REFUSED(KV_E_USAGE, NO_STORE, kv_delete(NULL, keys, 2, e));
-    REFUSED(KV_E_USAGE, NO_STORE, kv_delete(NULL, NULL, 0, e));
-    REFUSED(KV_E_USAGE, NO_STORE, kv_rename(NULL, keys, new_keys, e));
-    REFUSED(KV_E_USAGE, NO_STORE, kv_wait(NULL, e));
-    REFUSED(KV_E_USAGE, NO_STORE, kv_wait_for(NULL, 1, &idle, e));
-    REFUSED(KV_E_USAGE, NO_STORE, kv_check(NULL, e));
-    REFUSED(KV_E_USAGE, NO_STORE, kv_barrier(NULL, e));
-    REFUSED(KV_E_USAGE, NO_STORE, kv_done(NULL, e));
-    REFUSED(KV_E_USAGE, NO_STORE, kv_send_command(NULL, 0, "x", e));
-    REFUSED(KV_E_USAGE, NO_STORE, kv_find(NULL, keys, &info, e));
-    REFUSED(KV_E_USAGE, NO_STORE, kv_await_key(NULL, keys, &info, e));
-    REFUSED(KV_E_USAGE, NO_STORE, kv_info_at(NULL, 0, &info, e));
-    REFUSED(KV_E_USAGE, NO_STORE, kv_visit_keys(NULL, NULL, see_key, NULL, e));
-    REFUSED(KV_E_USAGE, NO_STORE, kv_set_updater(NULL, NULL, NULL, NULL, e));
-    REFUSED(KV_E_USAGE, NO_STORE, kv_set_optimizer(NULL, "sgd", NULL, 0, e));
-    REFUSED(KV_E_USAGE, NO_STORE, kv_update_optimizer(NULL, NULL, 0, e));
-    REFUSED(KV_E_USAGE, NO_STORE, kv_set_gradient_compression(NULL, NULL, 0, e));
-    REFUSED(KV_E_USAGE, NO_STORE, kv_begin(NULL, e));
-    REFUSED(KV_E_USAGE, NO_STORE, kv_commit(NULL, e));
-    REFUSED(KV_E_USAGE, NO_STORE, kv_rollback(NULL, e));
-    REFUSED(KV_E_USAGE, NO_STORE, kv_save(NULL, "x", e));
-    REFUSED(KV_E_USAGE, NO_STORE, kv_save_arrays(NULL, "x", e));
-    REFUSED(KV_E_USAGE, NO_STORE, kv_set_metadata(NULL, "x", "y", e));
-    REFUSED(KV_E_USAGE, NO_STORE, kv_save_states(NULL, "x", 0, e));
-    REFUSED(KV_E_USAGE, NO_STORE, kv_load_states(NULL, "x", e));
+    NO_STORE(kv_init(NULL, keys, 2, two, NULL, e));
+    NO_STORE(kv_init(NULL, NULL, 0, NULL, NULL, e));
+    NO_STORE(kv_push(NULL, keys, 2, two, NULL, e));
+    NO_STORE(kv_pull(NULL, keys, 2, two, NULL, e));
+    NO_STORE(kv_pull_since(NULL, keys, 2, two, rounds, NULL, e));
+    NO_STORE(kv_peek(NULL, keys, &out, rounds, e));
+    NO_STORE(kv_row_sparse_pull(NULL, keys, 2, two, two, NULL, e));
+    NO_STORE(kv_pushpull(NULL, keys, 2, two, keys, 2, two, NULL, e));
+    NO_STORE(kv_broadcast(NULL, keys, 2, two, keys, 2, two, NULL, e));
+    NO_STORE(kv_delete(NULL, keys, 2, e));
+    NO_STORE(kv_delete(NULL, NULL, 0, e));
+    NO_STORE(kv_rename(NULL, keys, new_keys, e));
+    NO_STORE(kv_wait(NULL, e));
+    NO_STORE(kv_wait_for(NULL, 1, &idle, e));
+    NO_STORE(kv_check(NULL, e));
+    NO_STORE(kv_barrier(NULL, e));
+    NO_STORE(kv_done(NULL, e));
+    NO_STORE(kv_send_command(NULL, 0, "x", e));
+    NO_STORE(kv_find(NULL, keys, &info, e));
+    NO_STORE(kv_await_key(NULL, keys, &info, e));
+    NO_STORE(kv_info_at(NULL, 0, &info, e));
+    NO_STORE(kv_visit_keys(NULL, NULL, see_key, NULL, e));
+    NO_STORE(kv_set_updater(NULL, NULL, NULL, NULL, e));
+    NO_STORE(kv_set_optimizer(NULL, "sgd", NULL, 0, e));
+    NO_STORE(kv_update_optimizer(NULL, NULL, 0, e));
+    NO_STORE(kv_set_gradient_compression(NULL, NULL, 0, e));
+    NO_STORE(kv_begin(NULL, e));
+    NO_STORE(kv_commit(NULL, e));
+    NO_STORE(kv_rollback(NULL, e));
+    NO_STORE(kv_save(NULL, "x", e));
+    NO_STORE(kv_save_arrays(NULL, "x", e));
+    NO_STORE(kv_set_metadata(NULL, "x", "y", e));
+    NO_STORE(kv_save_states(NULL, "x", 0, e));
+    NO_STORE(kv_load_states(NULL, "x", e));
     static const char *const topics[] = {"store", "cluster", "rule", "optimizer", "states"};
     for (int i = 0; i < 5; i++)
-        REFUSED(KV_E_USAGE, NO_STORE, kv_describe(NULL, topics[i], see, NULL, e));
+        NO_STORE(kv_describe(NULL, topics[i], see, NULL, e));
     kv_free(NULL);
     CHECK_INT(kv_num_keys(NULL), 0);
     CHECK(!kv_in_transaction(NULL));
@@ -117,45 +117,45 @@ TEST(null_lists)
     int64_t rounds[2] = {KV_NO_ROUND, KV_NO_ROUND};
     own_kv *s = store_of_two(two);
     uint64_t before = kv_changes(s);
-    REFUSED(KV_E_USAGE, NO("keys"), kv_init(s, NULL, 2, two, NULL, e));
-    REFUSED(KV_E_USAGE, NO("values"), kv_init(s, new_keys, 2, NULL, NULL, e));
+    IS_NULL("keys", kv_init(s, NULL, 2, two, NULL, e));
+    IS_NULL("values", kv_init(s, new_keys, 2, NULL, NULL, e));
     REFUSED(KV_E_VALUE, "key 9 has no array (NULL)", kv_init(s, new_keys, 2, gap, NULL, e));
     REFUSED(KV_E_VALUE, "a call cannot have -1 keys", kv_init(s, new_keys, -1, two, NULL, e));
-    REFUSED(KV_E_USAGE, NO("keys"), kv_push(s, NULL, 2, two, NULL, e));
-    REFUSED(KV_E_USAGE, NO("values"), kv_push(s, keys, 2, NULL, NULL, e));
+    IS_NULL("keys", kv_push(s, NULL, 2, two, NULL, e));
+    IS_NULL("values", kv_push(s, keys, 2, NULL, NULL, e));
     REFUSED(KV_E_VALUE, "key 2 has no array (NULL)", kv_push(s, keys, 2, gap, NULL, e));
     REFUSED(KV_E_VALUE, "a call cannot have -2 keys", kv_push(s, keys, -2, two, NULL, e));
-    REFUSED(KV_E_USAGE, NO("keys"), kv_pull(s, NULL, 2, two, NULL, e));
-    REFUSED(KV_E_USAGE, NO("outs"), kv_pull(s, keys, 2, NULL, NULL, e));
+    IS_NULL("keys", kv_pull(s, NULL, 2, two, NULL, e));
+    IS_NULL("outs", kv_pull(s, keys, 2, NULL, NULL, e));
     REFUSED(KV_E_VALUE, "key 2 has no array (NULL)", kv_pull(s, keys, 2, gap, NULL, e));
     REFUSED(KV_E_VALUE, "a call cannot have -1 keys", kv_pull(s, keys, -1, two, NULL, e));
-    REFUSED(KV_E_USAGE, NO("keys"), kv_pull_since(s, NULL, 2, two, rounds, NULL, e));
-    REFUSED(KV_E_USAGE, NO("outs"), kv_pull_since(s, keys, 2, NULL, rounds, NULL, e));
-    REFUSED(KV_E_USAGE, NO("rounds"), kv_pull_since(s, keys, 2, two, NULL, NULL, e));
+    IS_NULL("keys", kv_pull_since(s, NULL, 2, two, rounds, NULL, e));
+    IS_NULL("outs", kv_pull_since(s, keys, 2, NULL, rounds, NULL, e));
+    IS_NULL("rounds", kv_pull_since(s, keys, 2, two, NULL, NULL, e));
     REFUSED(KV_E_VALUE, "key 2 has no array (NULL)",
             kv_pull_since(s, keys, 2, gap, rounds, NULL, e));
-    REFUSED(KV_E_USAGE, NO("keys"), kv_row_sparse_pull(s, NULL, 2, two, two, NULL, e));
-    REFUSED(KV_E_USAGE, NO("ids"), kv_row_sparse_pull(s, keys, 2, NULL, two, NULL, e));
-    REFUSED(KV_E_USAGE, NO("outs"), kv_row_sparse_pull(s, keys, 2, two, NULL, NULL, e));
+    IS_NULL("keys", kv_row_sparse_pull(s, NULL, 2, two, two, NULL, e));
+    IS_NULL("ids", kv_row_sparse_pull(s, keys, 2, NULL, two, NULL, e));
+    IS_NULL("outs", kv_row_sparse_pull(s, keys, 2, two, NULL, NULL, e));
     REFUSED(KV_E_VALUE, "key 2 has no array (NULL)",
             kv_row_sparse_pull(s, keys, 2, gap, two, NULL, e));
     REFUSED(KV_E_VALUE, "a call cannot have -1 keys",
             kv_row_sparse_pull(s, keys, -1, two, two, NULL, e));
-    REFUSED(KV_E_USAGE, NO("keys"), kv_pushpull(s, NULL, 2, two, keys, 2, two, NULL, e));
-    REFUSED(KV_E_USAGE, NO("values"), kv_pushpull(s, keys, 2, NULL, keys, 2, two, NULL, e));
-    REFUSED(KV_E_USAGE, NO("values"), kv_pushpull(s, keys, 2, NULL, NULL, 0, NULL, NULL, e));
-    REFUSED(KV_E_USAGE, NO("okeys"), kv_pushpull(s, keys, 2, two, NULL, 2, two, NULL, e));
-    REFUSED(KV_E_USAGE, NO("outs"), kv_pushpull(s, keys, 2, two, keys, 2, NULL, NULL, e));
+    IS_NULL("keys", kv_pushpull(s, NULL, 2, two, keys, 2, two, NULL, e));
+    IS_NULL("values", kv_pushpull(s, keys, 2, NULL, keys, 2, two, NULL, e));
+    IS_NULL("values", kv_pushpull(s, keys, 2, NULL, NULL, 0, NULL, NULL, e));
+    IS_NULL("okeys", kv_pushpull(s, keys, 2, two, NULL, 2, two, NULL, e));
+    IS_NULL("outs", kv_pushpull(s, keys, 2, two, keys, 2, NULL, NULL, e));
     REFUSED(KV_E_VALUE, "a call cannot have -1 keys",
             kv_pushpull(s, keys, 2, two, keys, -1, two, NULL, e));
-    REFUSED(KV_E_USAGE, NO("keys"), kv_broadcast(s, NULL, 2, two, new_keys, 2, two, NULL, e));
-    REFUSED(KV_E_USAGE, NO("values"), kv_broadcast(s, new_keys, 2, NULL, keys, 2, two, NULL, e));
-    REFUSED(KV_E_USAGE, NO("okeys"), kv_broadcast(s, new_keys, 2, two, NULL, 2, two, NULL, e));
-    REFUSED(KV_E_USAGE, NO("outs"), kv_broadcast(s, new_keys, 2, two, keys, 2, NULL, NULL, e));
-    REFUSED(KV_E_USAGE, NO("keys"), kv_delete(s, NULL, 2, e));
+    IS_NULL("keys", kv_broadcast(s, NULL, 2, two, new_keys, 2, two, NULL, e));
+    IS_NULL("values", kv_broadcast(s, new_keys, 2, NULL, keys, 2, two, NULL, e));
+    IS_NULL("okeys", kv_broadcast(s, new_keys, 2, two, NULL, 2, two, NULL, e));
+    IS_NULL("outs", kv_broadcast(s, new_keys, 2, two, keys, 2, NULL, NULL, e));
+    IS_NULL("keys", kv_delete(s, NULL, 2, e));
     REFUSED(KV_E_VALUE, "a call cannot have -1 keys", kv_delete(s, keys, -1, e));
-    REFUSED(KV_E_USAGE, NO("from"), kv_rename(s, NULL, new_keys, e));
-    REFUSED(KV_E_USAGE, NO("to"), kv_rename(s, keys, NULL, e));
+    IS_NULL("from", kv_rename(s, NULL, new_keys, e));
+    IS_NULL("to", kv_rename(s, keys, NULL, e));
     CHECK_OK(kv_init(s, NULL, 0, NULL, NULL, &e));
     CHECK_OK(kv_push(s, NULL, 0, NULL, NULL, &e));
     CHECK_OK(kv_pull(s, NULL, 0, NULL, NULL, &e));
@@ -170,17 +170,17 @@ TEST(null_options)
     kv_array *a = ones(), *two[] = {a, a};
     own_rule *rule = a_rule();
     kv *s = store_of_two(two), *made = NULL;
-    REFUSED(KV_E_USAGE, NO("opts"), kv_create("local", NULL, 1, &made, e));
+    IS_NULL("opts", kv_create("local", NULL, 1, &made, e));
     REFUSED(KV_E_USAGE, "option 1 has no name (NULL)", kv_create("local", &no_name, 1, &made, e));
     REFUSED(KV_E_VALUE, "a call cannot have -1 options", kv_create("local", NULL, -1, &made, e));
-    REFUSED(KV_E_USAGE, NO("params"), kv_set_rule(s, rule, NULL, 1, e));
+    IS_NULL("params", kv_set_rule(s, rule, NULL, 1, e));
     REFUSED(KV_E_USAGE, "option 1 has no value (NULL)", kv_set_rule(s, rule, &no_value, 1, e));
-    REFUSED(KV_E_USAGE, NO("params"), kv_set_optimizer(s, "sgd", NULL, 1, e));
+    IS_NULL("params", kv_set_optimizer(s, "sgd", NULL, 1, e));
     REFUSED(KV_E_USAGE, "option 1 has no value (NULL)",
             kv_set_optimizer(s, "sgd", &no_value, 1, e));
-    REFUSED(KV_E_USAGE, NO("params"), kv_update_optimizer(s, NULL, 1, e));
+    IS_NULL("params", kv_update_optimizer(s, NULL, 1, e));
     REFUSED(KV_E_USAGE, "option 1 has no name (NULL)", kv_update_optimizer(s, &no_name, 1, e));
-    REFUSED(KV_E_USAGE, NO("params"), kv_set_gradient_compression(s, NULL, 1, e));
+    IS_NULL("params", kv_set_gradient_compression(s, NULL, 1, e));
     REFUSED(KV_E_USAGE, "option 1 has no name (NULL)",
             kv_set_gradient_compression(s, &no_name, 1, e));
     CHECK(!made);
@@ -198,54 +198,54 @@ TEST(null_names_and_results)
     int64_t rounds[2];
     bool yes;
     const kv_type_ops *ops;
-    REFUSED(KV_E_USAGE, NO("store"), kv_create("local", NULL, 0, NULL, e));
-    REFUSED(KV_E_USAGE, NO("type"), kv_serve(NULL, e));
-    REFUSED(KV_E_USAGE, NO("type"), kv_await_turn(NULL, &yes, e));
-    REFUSED(KV_E_USAGE, NO("works"), kv_await_turn("dist_sync", NULL, e));
+    IS_NULL("store", kv_create("local", NULL, 0, NULL, e));
+    IS_NULL("type", kv_serve(NULL, e));
+    IS_NULL("type", kv_await_turn(NULL, &yes, e));
+    IS_NULL("works", kv_await_turn("dist_sync", NULL, e));
     REFUSED(KV_E_UNSUPPORTED, "jobs of type \"local\" have no spares",
             kv_await_turn("local", &yes, e));
-    REFUSED(KV_E_USAGE, NO("capability"), kv_is_capable(s, NULL, &yes, e));
-    REFUSED(KV_E_USAGE, NO("yes"), kv_is_capable(s, "push", NULL, e));
+    IS_NULL("capability", kv_is_capable(s, NULL, &yes, e));
+    IS_NULL("yes", kv_is_capable(s, "push", NULL, e));
     REFUSED(KV_E_USAGE, "there is no capability \"fly\"", kv_is_capable(s, "fly", &yes, e));
-    REFUSED(KV_E_USAGE, NO("key"), kv_find(s, NULL, &info, e));
-    REFUSED(KV_E_USAGE, NO("info"), kv_find(s, keys, NULL, e));
-    REFUSED(KV_E_USAGE, NO("key"), kv_await_key(s, NULL, &info, e));
-    REFUSED(KV_E_USAGE, NO("info"), kv_await_key(s, keys, NULL, e));
-    REFUSED(KV_E_USAGE, NO("info"), kv_info_at(s, 0, NULL, e));
-    REFUSED(KV_E_USAGE, NO("visit"), kv_visit_keys(s, NULL, NULL, NULL, e));
-    REFUSED(KV_E_USAGE, NO("rule"), kv_rule_new(NULL, "{ }", NULL, 0, 0, e));
-    REFUSED(KV_E_USAGE, NO("text"), kv_rule_new(&rule, NULL, NULL, 0, 0, e));
-    REFUSED(KV_E_USAGE, NO("rule"), kv_set_rule(s, NULL, NULL, 0, e));
-    REFUSED(KV_E_USAGE, NO("name"), kv_set_optimizer(s, NULL, NULL, 0, e));
+    IS_NULL("key", kv_find(s, NULL, &info, e));
+    IS_NULL("info", kv_find(s, keys, NULL, e));
+    IS_NULL("key", kv_await_key(s, NULL, &info, e));
+    IS_NULL("info", kv_await_key(s, keys, NULL, e));
+    IS_NULL("info", kv_info_at(s, 0, NULL, e));
+    IS_NULL("visit", kv_visit_keys(s, NULL, NULL, NULL, e));
+    IS_NULL("rule", kv_rule_new(NULL, "{ }", NULL, 0, 0, e));
+    IS_NULL("text", kv_rule_new(&rule, NULL, NULL, 0, 0, e));
+    IS_NULL("rule", kv_set_rule(s, NULL, NULL, 0, e));
+    IS_NULL("name", kv_set_optimizer(s, NULL, NULL, 0, e));
     REFUSED(KV_E_USAGE, "there is no optimizer `fly`", kv_set_optimizer(s, "fly", NULL, 0, e));
-    REFUSED(KV_E_USAGE, NO("path"), kv_save(s, NULL, e));
-    REFUSED(KV_E_USAGE, NO("store"), kv_load(NULL, "x", e));
-    REFUSED(KV_E_USAGE, NO("path"), kv_load(&made, NULL, e));
-    REFUSED(KV_E_USAGE, NO("store"), kv_load_later(NULL, "x", e));
-    REFUSED(KV_E_USAGE, NO("path"), kv_load_later(&made, NULL, e));
-    REFUSED(KV_E_USAGE, NO("path"), kv_save_arrays(s, NULL, e));
-    REFUSED(KV_E_USAGE, NO("path"), kv_save_list(NULL, keys, 1, &out, e));
-    REFUSED(KV_E_USAGE, NO("keys"), kv_save_list("x", NULL, 1, &out, e));
+    IS_NULL("path", kv_save(s, NULL, e));
+    IS_NULL("store", kv_load(NULL, "x", e));
+    IS_NULL("path", kv_load(&made, NULL, e));
+    IS_NULL("store", kv_load_later(NULL, "x", e));
+    IS_NULL("path", kv_load_later(&made, NULL, e));
+    IS_NULL("path", kv_save_arrays(s, NULL, e));
+    IS_NULL("path", kv_save_list(NULL, keys, 1, &out, e));
+    IS_NULL("keys", kv_save_list("x", NULL, 1, &out, e));
     REFUSED(KV_E_VALUE, "a call cannot have -1 keys", kv_save_list("x", keys, -1, &out, e));
-    REFUSED(KV_E_USAGE, NO("path"), kv_load_list(NULL, see_array, NULL, e));
-    REFUSED(KV_E_USAGE, NO("visit"), kv_load_list("x", NULL, NULL, e));
-    REFUSED(KV_E_USAGE, NO("name"), kv_set_metadata(s, NULL, "x", e));
-    REFUSED(KV_E_USAGE, NO("text"), kv_set_metadata(s, "x", NULL, e));
-    REFUSED(KV_E_USAGE, NO("key"), kv_peek(s, NULL, &out, rounds, e));
-    REFUSED(KV_E_USAGE, NO("out"), kv_peek(s, keys, NULL, rounds, e));
-    REFUSED(KV_E_USAGE, NO("rounds"), kv_peek(s, keys, &out, NULL, e));
-    REFUSED(KV_E_USAGE, NO("path"), kv_save_states(s, NULL, 0, e));
-    REFUSED(KV_E_USAGE, NO("path"), kv_load_states(s, NULL, e));
-    REFUSED(KV_E_USAGE, NO("topic"), kv_describe(s, NULL, see, NULL, e));
-    REFUSED(KV_E_USAGE, NO("visit"), kv_describe(s, "store", NULL, NULL, e));
+    IS_NULL("path", kv_load_list(NULL, see_array, NULL, e));
+    IS_NULL("visit", kv_load_list("x", NULL, NULL, e));
+    IS_NULL("name", kv_set_metadata(s, NULL, "x", e));
+    IS_NULL("text", kv_set_metadata(s, "x", NULL, e));
+    IS_NULL("key", kv_peek(s, NULL, &out, rounds, e));
+    IS_NULL("out", kv_peek(s, keys, NULL, rounds, e));
+    IS_NULL("rounds", kv_peek(s, keys, &out, NULL, e));
+    IS_NULL("path", kv_save_states(s, NULL, 0, e));
+    IS_NULL("path", kv_load_states(s, NULL, e));
+    IS_NULL("topic", kv_describe(s, NULL, see, NULL, e));
+    IS_NULL("visit", kv_describe(s, "store", NULL, NULL, e));
     REFUSED(KV_E_USAGE, "there is no description of \"fly\"",
             kv_describe(NULL, "fly", see, NULL, e));
-    REFUSED(KV_E_USAGE, NO("path"), kv_profile_start(NULL, e));
-    REFUSED(KV_E_USAGE, NO("ops"), kv_register_type(NULL, e));
-    REFUSED(KV_E_USAGE, NO("name"), kv_find_type(NULL, &ops, e));
-    REFUSED(KV_E_USAGE, NO("ops"), kv_find_type("local", NULL, e));
-    REFUSED(KV_E_USAGE, NO("name"), kv_register_name(NULL, NULL, e));
-    REFUSED(KV_E_USAGE, NO("path"), kv_load_plugin(NULL, e));
+    IS_NULL("path", kv_profile_start(NULL, e));
+    IS_NULL("ops", kv_register_type(NULL, e));
+    IS_NULL("name", kv_find_type(NULL, &ops, e));
+    IS_NULL("ops", kv_find_type("local", NULL, e));
+    IS_NULL("name", kv_register_name(NULL, NULL, e));
+    IS_NULL("path", kv_load_plugin(NULL, e));
     CHECK(!kv_capability(-1));
     CHECK(!kv_optimizer_text(-1, NULL));
     CHECK(!kv_optimizer_text(1000, NULL));
@@ -264,50 +264,44 @@ TEST(null_arrays)
     kv_dtype dtype;
     const void *read;
     void *write;
-    REFUSED(KV_E_USAGE, NO("dtype"), kv_dtype_parse(NULL, "float32", e));
-    REFUSED(KV_E_USAGE, NO("name"), kv_dtype_parse(&dtype, NULL, e));
-    REFUSED(KV_E_USAGE, NO("out"), kv_array_new(NULL, KV_FLOAT32, 1, shape, cpu, e));
-    REFUSED(KV_E_USAGE, NO("shape"), kv_array_new(&out, KV_FLOAT32, 1, NULL, cpu, e));
+    IS_NULL("dtype", kv_dtype_parse(NULL, "float32", e));
+    IS_NULL("name", kv_dtype_parse(&dtype, NULL, e));
+    IS_NULL("out", kv_array_new(NULL, KV_FLOAT32, 1, shape, cpu, e));
+    IS_NULL("shape", kv_array_new(&out, KV_FLOAT32, 1, NULL, cpu, e));
     REFUSED(KV_E_SHAPE, "an array has 0 to 32 axes, not -1",
             kv_array_new(&out, KV_FLOAT32, -1, shape, cpu, e));
-    REFUSED(KV_E_USAGE, NO("out"), kv_array_new_raw(NULL, KV_FLOAT32, 1, shape, cpu, e));
-    REFUSED(KV_E_USAGE, NO("shape"), kv_array_new_raw(&out, KV_FLOAT32, 1, NULL, cpu, e));
-    REFUSED(KV_E_USAGE, NO("out"),
-            kv_array_wrap(NULL, &dtype, KV_FLOAT32, 0, NULL, cpu, NULL, NULL, e));
-    REFUSED(KV_E_USAGE, NO("data"),
-            kv_array_wrap(&out, NULL, KV_FLOAT32, 1, shape, cpu, NULL, NULL, e));
-    REFUSED(KV_E_USAGE, NO("shape"),
-            kv_array_wrap(&out, &dtype, KV_FLOAT32, 1, NULL, cpu, NULL, NULL, e));
-    REFUSED(KV_E_USAGE, NO("a"), kv_array_read(NULL, &read, e));
-    REFUSED(KV_E_USAGE, NO("a"), kv_array_await(NULL, 0, &(bool){false}, e));
-    REFUSED(KV_E_USAGE, NO("there"), kv_array_await(a, 0, NULL, e));
+    IS_NULL("out", kv_array_new_raw(NULL, KV_FLOAT32, 1, shape, cpu, e));
+    IS_NULL("shape", kv_array_new_raw(&out, KV_FLOAT32, 1, NULL, cpu, e));
+    IS_NULL("out", kv_array_wrap(NULL, &dtype, KV_FLOAT32, 0, NULL, cpu, NULL, NULL, e));
+    IS_NULL("data", kv_array_wrap(&out, NULL, KV_FLOAT32, 1, shape, cpu, NULL, NULL, e));
+    IS_NULL("shape", kv_array_wrap(&out, &dtype, KV_FLOAT32, 1, NULL, cpu, NULL, NULL, e));
+    IS_NULL("a", kv_array_read(NULL, &read, e));
+    IS_NULL("a", kv_array_await(NULL, 0, &(bool){false}, e));
+    IS_NULL("there", kv_array_await(a, 0, NULL, e));
     REFUSED(KV_E_VALUE, "a wait of -1 ms", kv_array_await(a, -1, &(bool){false}, e));
-    REFUSED(KV_E_USAGE, NO("data"), kv_array_read(a, NULL, e));
-    REFUSED(KV_E_USAGE, NO("a"), kv_array_write(NULL, &write, e));
-    REFUSED(KV_E_USAGE, NO("data"), kv_array_write(a, NULL, e));
-    REFUSED(KV_E_USAGE, NO("a"), kv_array_read_rows(NULL, &read, e));
-    REFUSED(KV_E_USAGE, NO("data"), kv_array_read_rows(a, NULL, e));
-    REFUSED(KV_E_USAGE, NO("a"), kv_array_write_rows(NULL, &write, e));
-    REFUSED(KV_E_USAGE, NO("data"), kv_array_write_rows(a, NULL, e));
-    REFUSED(KV_E_USAGE, NO("dst"), kv_array_copy(NULL, a, e));
-    REFUSED(KV_E_USAGE, NO("src"), kv_array_copy(a, NULL, e));
-    REFUSED(KV_E_USAGE, NO("out"), kv_array_dup(NULL, a, KV_FLOAT32, cpu, e));
-    REFUSED(KV_E_USAGE, NO("src"), kv_array_dup(&out, NULL, KV_FLOAT32, cpu, e));
-    REFUSED(KV_E_USAGE, NO("out"), kv_array_view(NULL, a, 1, shape, e));
-    REFUSED(KV_E_USAGE, NO("src"), kv_array_view(&out, NULL, 1, shape, e));
-    REFUSED(KV_E_USAGE, NO("shape"), kv_array_view(&out, a, 1, NULL, e));
-    REFUSED(KV_E_USAGE, NO("out"),
-            kv_array_new_sparse(NULL, KV_FLOAT32, 1, shape, 1, &row, cpu, e));
-    REFUSED(KV_E_USAGE, NO("shape"),
-            kv_array_new_sparse(&out, KV_FLOAT32, 1, NULL, 1, &row, cpu, e));
-    REFUSED(KV_E_USAGE, NO("row_ids"),
-            kv_array_new_sparse(&out, KV_FLOAT32, 1, shape, 1, NULL, cpu, e));
+    IS_NULL("data", kv_array_read(a, NULL, e));
+    IS_NULL("a", kv_array_write(NULL, &write, e));
+    IS_NULL("data", kv_array_write(a, NULL, e));
+    IS_NULL("a", kv_array_read_rows(NULL, &read, e));
+    IS_NULL("data", kv_array_read_rows(a, NULL, e));
+    IS_NULL("a", kv_array_write_rows(NULL, &write, e));
+    IS_NULL("data", kv_array_write_rows(a, NULL, e));
+    IS_NULL("dst", kv_array_copy(NULL, a, e));
+    IS_NULL("src", kv_array_copy(a, NULL, e));
+    IS_NULL("out", kv_array_dup(NULL, a, KV_FLOAT32, cpu, e));
+    IS_NULL("src", kv_array_dup(&out, NULL, KV_FLOAT32, cpu, e));
+    IS_NULL("out", kv_array_view(NULL, a, 1, shape, e));
+    IS_NULL("src", kv_array_view(&out, NULL, 1, shape, e));
+    IS_NULL("shape", kv_array_view(&out, a, 1, NULL, e));
+    IS_NULL("out", kv_array_new_sparse(NULL, KV_FLOAT32, 1, shape, 1, &row, cpu, e));
+    IS_NULL("shape", kv_array_new_sparse(&out, KV_FLOAT32, 1, NULL, 1, &row, cpu, e));
+    IS_NULL("row_ids", kv_array_new_sparse(&out, KV_FLOAT32, 1, shape, 1, NULL, cpu, e));
     REFUSED(KV_E_VALUE, "an array cannot hold -1 rows",
             kv_array_new_sparse(&out, KV_FLOAT32, 1, shape, -1, &row, cpu, e));
-    REFUSED(KV_E_USAGE, NO("out"), kv_array_to_dense(NULL, a, e));
-    REFUSED(KV_E_USAGE, NO("src"), kv_array_to_dense(&out, NULL, e));
-    REFUSED(KV_E_USAGE, NO("out"), kv_array_to_sparse(NULL, a, e));
-    REFUSED(KV_E_USAGE, NO("src"), kv_array_to_sparse(&out, NULL, e));
+    IS_NULL("out", kv_array_to_dense(NULL, a, e));
+    IS_NULL("src", kv_array_to_dense(&out, NULL, e));
+    IS_NULL("out", kv_array_to_sparse(NULL, a, e));
+    IS_NULL("src", kv_array_to_sparse(&out, NULL, e));
     CHECK(!out);
     CHECK(!kv_array_ref(NULL));
     kv_array_unref(NULL);
@@ -385,25 +379,16 @@ static const kv_opt wrong_params[] = {{"lernign_rate", "0.1"},
                                       {"rescale_grad", "2bit"},
                                       {"multi_precision", "maybe"}};
 
-static const char *const wrong_rules[] = {"",
-                                          "{",
-                                          "{ stored += }",
-                                          "{ stored += input } x",
-                                          "{ }",
-                                          "{ stored = sum(stored, input, 3) }",
-                                          "{ stored = fly(input) }",
-                                          "{ stored += any(input) }",
-                                          "{ stored = a }",
-                                          "{ stored = dot(input) }",
-                                          "{ stored = (input, 1) }",
-                                          "{ stored = 1 if input else 2 }",
-                                          "updater f(base_lr = 1) { stored += input }",
-                                          "updater f(a = 1, a = 2) { stored += input }",
-                                          "updater f(a = 1 in [2, 3]) { stored += input }",
-                                          "updater { state m = input; stored += m }",
-                                          "updater { state m = 0; state m = 0; stored += m }",
-                                          "{ def f(x) { return f(x) }; stored = f(input) }",
-                                          "\"\\q\""};
+static const char *const wrong_rules[] = {
+    "", "{", "{ stored += }", "{ stored += input } x", "{ }",
+    "{ stored = sum(stored, input, 3) }", "{ stored = fly(input) }", "{ stored += any(input) }",
+    "{ stored = a }", "{ stored = dot(input) }", "{ stored = (input, 1) }",
+    "{ stored = 1 if input else 2 }", "updater f(base_lr = 1) { stored += input }",
+    "updater f(a = 1, a = 2) { stored += input }",
+    "updater f(a = 1 in [2, 3]) { stored += input }",
+    "updater { state m = input; stored += m }",
+    "updater { state m = 0; state m = 0; stored += m }",
+    "{ def f(x) { return f(x) }; stored = f(input) }", "\"\\q\""};
 
 static int set_text(kv *s, const char *text, kv_err *e)
 {

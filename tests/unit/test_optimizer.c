@@ -24,27 +24,21 @@ static void keep_line(void *arg, const char *line)
         snprintf(lines[nlines++], sizeof lines[0], "%s", line);
 }
 
-static kv_array *pair_of(kv_dtype dtype, double x)
-{
-    return io_array(dtype, 1, (int64_t[]){2}, (double[]){x, -x});
-}
-
-static void init_pair(kv *s, kv_key key, kv_dtype dtype, double x)
-{
-    own_array *a = pair_of(dtype, x);
-    CHECK_OK(kv_init(s, &key, 1, &a, NULL, &e));
-}
-
 static void push(kv *s, kv_key key, kv_dtype dtype, double x)
 {
-    own_array *a = pair_of(dtype, x);
-    CHECK_OK(kv_push(s, &key, 1, &a, NULL, &e));
+    push_one(s, key, filled_as(dtype, x, cpu0));
+}
+
+/* Pushes 1, and the rule prints this. */
+static void check_step(kv *s, kv_key key, const char *want)
+{
+    push(s, key, KV_FLOAT32, 1);
+    CHECK_TEXT(lines[nlines - 1], want);
 }
 
 static double pulled(kv *s, kv_key key)
 {
-    own_array *a = pair_of(KV_FLOAT64, 0);
-    CHECK_OK(kv_pull(s, &key, 1, &a, NULL, &e));
+    own_array *a = pull_into(s, key, filled_as(KV_FLOAT64, 0, cpu0));
     const double *data = array_elements(a);
     return data[0];
 }
@@ -62,7 +56,7 @@ static kv *with(const char *text, const kv_opt *params, int n)
 {
     kv *s = make_heard();
     for (int i = 0; i < 3; i++)
-        init_pair(s, id(i), KV_FLOAT32, 1);
+        init_with(s, id(i), filled_as(KV_FLOAT32, 1, cpu0));
     set_rule_with(s, text, params, n);
     return s;
 }
@@ -75,11 +69,9 @@ TEST(optimizer_multipliers_of_keys_and_names)
                              {"lr_mult", "0=0.5,fc_bias=2"},
                              {"wd_mult", "bn_gamma=3"}};
     own_kv *s = with(shows, params, 5);
-    for (int i = 0; i < 3; i++)
-        push(s, id(i), KV_FLOAT32, 1);
-    CHECK_TEXT(lines[0], "0 fc_weight 1 0.05 0.5 0.1");
-    CHECK_TEXT(lines[1], "1 fc_bias 1 0.2 0.0 0.1"); /* neither _weight nor _gamma */
-    CHECK_TEXT(lines[2], "2 bn_gamma 1 0.1 1.5 0.1");
+    check_step(s, id(0), "0 fc_weight 1 0.05 0.5 0.1");
+    check_step(s, id(1), "1 fc_bias 1 0.2 0.0 0.1"); /* neither _weight nor _gamma */
+    check_step(s, id(2), "2 bn_gamma 1 0.1 1.5 0.1");
 }
 
 TEST(optimizer_multipliers_and_names_change_under_way)
@@ -87,24 +79,18 @@ TEST(optimizer_multipliers_and_names_change_under_way)
     const kv_opt params[] = {{"learning_rate", "0.5"}, {"wd", "0.5"}, {"lr_mult", "0=0.5,1=8"}},
                  other[] = {{"lr-mult", "1=4"}, {"names", "0=fc_bias"}};
     own_kv *s = with(shows, params, 3);
-    push(s, id(0), KV_FLOAT32, 1);
-    CHECK_TEXT(lines[0], "0  1 0.25 0.5 0.5");
+    check_step(s, id(0), "0  1 0.25 0.5 0.5");
     CHECK_OK(kv_begin(s, &e));
     CHECK_OK(kv_update_optimizer(s, other, 2, &e));
-    push(s, id(0), KV_FLOAT32, 1);
-    push(s, id(1), KV_FLOAT32, 1);
-    CHECK_TEXT(lines[1], "0 fc_bias 2 0.5 0.0 0.5"); /* the table before is gone */
-    CHECK_TEXT(lines[2], "1  1 2.0 0.5 0.5");
+    check_step(s, id(0), "0 fc_bias 2 0.5 0.0 0.5"); /* the table before is gone */
+    check_step(s, id(1), "1  1 2.0 0.5 0.5");
     CHECK_OK(kv_update_optimizer(s, &(kv_opt){"wd_mult", "fc_bias=2"}, 1, &e));
     CHECK_ERR(kv_update_optimizer(s, &(kv_opt){"wd_mult", "x"}, 1, &e), KV_E_VALUE,
               "wd_mult takes pairs such as 0=0.5, not \"x\"");
-    push(s, id(0), KV_FLOAT32, 1);
-    CHECK_TEXT(lines[3], "0 fc_bias 3 0.5 1.0 0.5");
+    check_step(s, id(0), "0 fc_bias 3 0.5 1.0 0.5");
     CHECK_OK(kv_rollback(s, &e));
-    push(s, id(0), KV_FLOAT32, 1);
-    push(s, id(1), KV_FLOAT32, 1);
-    CHECK_TEXT(lines[4], "0  2 0.25 0.5 0.5");
-    CHECK_TEXT(lines[5], "1  1 4.0 0.5 0.5");
+    check_step(s, id(0), "0  2 0.25 0.5 0.5");
+    check_step(s, id(1), "1  1 4.0 0.5 0.5");
 }
 
 TEST(optimizer_user_multiplier_wins_over_the_rule_for_names)
@@ -114,25 +100,21 @@ TEST(optimizer_user_multiplier_wins_over_the_rule_for_names)
                              {"wd_mult", "fc_bias=2,2=4"},
                              {"decay_names", "_gain"}};
     own_kv *s = with(shows, params, 4);
-    for (int i = 0; i < 3; i++)
-        push(s, id(i), KV_FLOAT32, 1);
-    CHECK_TEXT(lines[0], "0 fc_bias 1 0.01 1.0 0.01");
-    CHECK_TEXT(lines[1], "1 x_gain 1 0.01 0.5 0.01");
-    CHECK_TEXT(lines[2], "2 y 1 0.01 2.0 0.01"); /* the key's own comes before the name's */
+    check_step(s, id(0), "0 fc_bias 1 0.01 1.0 0.01");
+    check_step(s, id(1), "1 x_gain 1 0.01 0.5 0.01");
+    check_step(s, id(2), "2 y 1 0.01 2.0 0.01"); /* the key's own comes before the name's */
 }
 
 TEST(optimizer_without_names_everything_decays)
 {
     const kv_opt params[] = {{"wd", "0.5"}, {"wd_mult", "fc_bias=3"}};
     own_kv *s = with(shows, params, 2);
-    push(s, id(1), KV_FLOAT32, 1);
-    CHECK_TEXT(lines[0], "1  1 0.01 0.5 0.01");
+    check_step(s, id(1), "1  1 0.01 0.5 0.01");
     kv_free(s);
     s = make_heard();
-    init_pair(s, (kv_key){.name = "fc_bias"}, KV_FLOAT32, 1);
+    init_with(s, (kv_key){.name = "fc_bias"}, filled_as(KV_FLOAT32, 1, cpu0));
     set_rule_with(s, shows, params, 2);
-    push(s, (kv_key){.name = "fc_bias"}, KV_FLOAT32, 1);
-    CHECK_TEXT(lines[0], "fc_bias fc_bias 1 0.01 1.5 0.01");
+    check_step(s, (kv_key){.name = "fc_bias"}, "fc_bias fc_bias 1 0.01 1.5 0.01");
 }
 
 TEST(optimizer_counts_from_begin_num_update)
@@ -154,13 +136,10 @@ TEST(optimizer_a_learning_rate_is_the_base_of_a_schedule)
     const kv_opt params[] = {{"lr_scheduler", "factor(1, 0.5, base_lr=1)"},
                              {"learning_rate", "0.4"}};
     own_kv *s = with(shows, params, 2);
-    push(s, id(0), KV_FLOAT32, 1);
-    push(s, id(0), KV_FLOAT32, 1);
-    CHECK_TEXT(lines[0], "0  1 0.4 0.0 0.4");
-    CHECK_TEXT(lines[1], "0  2 0.2 0.0 0.2");
+    check_step(s, id(0), "0  1 0.4 0.0 0.4");
+    check_step(s, id(0), "0  2 0.2 0.0 0.2");
     CHECK_OK(kv_update_optimizer(s, &(kv_opt){"learning-rate", "8"}, 1, &e));
-    push(s, id(0), KV_FLOAT32, 1);
-    CHECK_TEXT(lines[2], "0  3 4.0 0.0 4.0");
+    check_step(s, id(0), "0  3 4.0 0.0 4.0");
 }
 
 /* Its `lr` is a parameter without a value, until one is given. */
@@ -179,14 +158,13 @@ TEST(optimizer_a_def_that_reads_lr_takes_it_later)
 TEST(optimizer_a_failed_push_counts_nothing)
 {
     own_kv *s = with(shows, NULL, 0);
-    own_array *a = pair_of(KV_FLOAT32, 1);
+    own_array *a = filled_as(KV_FLOAT32, 1, cpu0);
     push(s, id(0), KV_FLOAT32, 1);
     CHECK_OK(kv_update_optimizer(s, &(kv_opt){"momentum", "0"}, 1, &e));
     CHECK_ERR(kv_push(s, &(kv_key){.id = 0}, 1, &a, NULL, &e), KV_E_VALUE, "no momentum");
     CHECK_INT(kv_push(s, &(kv_key){.id = 0}, 1, &a, NULL, NULL), KV_E_VALUE);
     CHECK_OK(kv_update_optimizer(s, &(kv_opt){"momentum", "1"}, 1, &e));
-    push(s, id(0), KV_FLOAT32, 1);
-    CHECK_TEXT(lines[1], "0  2 0.01 0.0 0.01");
+    check_step(s, id(0), "0  2 0.01 0.0 0.01");
     CHECK(pulled(s, id(0)) == 3);
 }
 
@@ -195,7 +173,7 @@ static double small_steps(kv_dtype dtype, const char *multi_precision)
 {
     const kv_opt params[] = {{"learning_rate", "0.0001"}, {"multi_precision", multi_precision}};
     own_kv *s = make_heard();
-    init_pair(s, id(0), dtype, 1);
+    init_with(s, id(0), filled_as(dtype, 1, cpu0));
     CHECK_OK(kv_set_optimizer(s, "sgd", params, 2, &e));
     for (int i = 0; i < 500; i++)
         push(s, id(0), dtype, 1);
@@ -217,7 +195,7 @@ TEST(optimizer_multi_precision_can_be_switched_on)
     const kv_opt rate = {"by", "0.0001"};
     own_kv *s = make_heard();
     own_rule *rule = NULL;
-    init_pair(s, id(0), KV_FLOAT16, 1);
+    init_with(s, id(0), filled_as(KV_FLOAT16, 1, cpu0));
     /* nothing in it depends on the key: one update serves all, until there are masters */
     CHECK_OK(
         kv_rule_new(&rule, "updater plain(by = 0.1) { stored -= by * input }", NULL, 0, 0, &e));
@@ -304,16 +282,13 @@ TEST(optimizer_rollback_restores_counts_rates_and_parameters)
     push(s, id(0), KV_FLOAT32, 1);
     CHECK_OK(kv_begin(s, &e));
     CHECK_OK(kv_update_optimizer(s, changes, 2, &e));
-    push(s, id(0), KV_FLOAT32, 1);
-    CHECK_TEXT(lines[2], "0  3 32.0 0.25 32.0");
+    check_step(s, id(0), "0  3 32.0 0.25 32.0");
     CHECK_OK(kv_rollback(s, &e));
-    push(s, id(0), KV_FLOAT32, 1);
-    CHECK_TEXT(lines[3], "0  3 0.25 0.0 0.25");
+    check_step(s, id(0), "0  3 0.25 0.0 0.25");
     CHECK_OK(kv_begin(s, &e));
     CHECK_OK(kv_update_optimizer(s, changes, 2, &e));
     CHECK_OK(kv_commit(s, &e));
-    push(s, id(0), KV_FLOAT32, 1);
-    CHECK_TEXT(lines[4], "0  4 32.0 0.25 32.0");
+    check_step(s, id(0), "0  4 32.0 0.25 32.0");
 }
 
 /* Rates that follow a schedule, multipliers and counts are numbers of what was compiled: twice for
@@ -325,8 +300,8 @@ TEST(optimizer_compiles_its_rule_once)
     const char *name = "";
     for (int i = 0; kv_optimizer_text(i, &name); i++) {
         own_kv *s = make_heard();
-        init_pair(s, id(0), KV_FLOAT32, 1);
-        init_pair(s, id(3), KV_FLOAT32, 2);
+        init_with(s, id(0), filled_as(KV_FLOAT32, 1, cpu0));
+        init_with(s, id(3), filled_as(KV_FLOAT32, 2, cpu0));
         CHECK_OK(kv_set_optimizer(s, name, params, 2, &e));
         for (int t = 0; t < 500; t++) {
             push(s, id(0), KV_FLOAT32, 1 + t % 7);
@@ -356,7 +331,7 @@ TEST(optimizer_follows_a_parameter_without_compiling)
     static const char *const rates[] = {"0.5", "0.25", "none", "2.0", "none", "0.125"};
     kv_rule *rule = NULL;
     own_kv *s = make_heard();
-    init_pair(s, id(0), KV_FLOAT32, 0);
+    init_with(s, id(0), filled_as(KV_FLOAT32, 0, cpu0));
     CHECK_OK(kv_rule_new(&rule, "{ if rate != none { stored += input * rate } }", "r", 1, 1, &e));
     CHECK_OK(kv_set_rule(s, rule, &(kv_opt){"rate", "1.0"}, 1, &e));
     kv_rule_free(rule);
@@ -376,8 +351,8 @@ TEST(optimizer_rollback_restores_states)
     const kv_opt params[] = {{"lr_scheduler", "factor(2, 0.5)"}, {"multi_precision", "true"}};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         own_kv *s = make_heard(), *plain = make_heard();
-        init_pair(s, id(0), KV_BFLOAT16, 1);
-        init_pair(plain, id(0), KV_BFLOAT16, 1);
+        init_with(s, id(0), filled_as(KV_BFLOAT16, 1, cpu0));
+        init_with(plain, id(0), filled_as(KV_BFLOAT16, 1, cpu0));
         CHECK_OK(kv_set_optimizer(s, names[i], params, 2, &e));
         CHECK_OK(kv_set_optimizer(plain, names[i], params, 2, &e));
         for (int t = 0; t < 6; t++) {
@@ -398,13 +373,12 @@ TEST(optimizer_rollback_restores_states)
  * parameter reaches all. */
 TEST(optimizer_keys_that_share_an_update_and_keys_that_do_not)
 {
-    own_kv *s = NULL;
     kv_array *w = NULL;
     own_arrays *a[4] = {NULL};
     static const int64_t shapes[] = {2, 2, 3};
     kv_key keys[] = {{.id = 0}, {.id = 1}, {.id = 2}};
     kv_opt params[] = {{"learning_rate", "1"}, {"lr_mult", "1=2"}, {"momentum", "0.5"}};
-    CHECK_OK(kv_create("local", NULL, 0, &s, &e));
+    own_kv *s = make("local");
     for (int i = 0; i < 3; i++) {
         CHECK_OK(kv_array_new(&a[i], KV_FLOAT32, 1, &shapes[i], (kv_ctx){0}, &e));
         float *data = array_data(a[i]);

@@ -15,26 +15,20 @@ static bool rule(lang_text *t)
 TEST(parse_rule_statements)
 {
     LANG_TREES(rule,
-        {"{}", "{}"},
-        {"{ ; \n ; }", "{}"},
+        {"{}", "{}"}, {"{ ; \n ; }", "{}"},
         {"# c\n\n{ stored = input }\n# d\n", "{(= stored input)}"},
         {"{ stored += input * 2 }", "{(= stored (+ stored (* input 2)))}"},
         {"{ a -= 1; a *= 2; a /= b + 1 }", "{(= a (- a 1)) (= a (* a 2)) (= a (/ a (+ b 1)))}"},
         {"{\n  a = 1 # c\n  b = 2; c = 3\n}", "{(= a 1) (= b 2) (= c 3)}"},
-        {"{ a = (1 +\n 2) }", "{(= a (+ 1 2))}"},
-        {"{ a = 1 + \\\n 2 }", "{(= a (+ 1 2))}"},
-        {"{ a = 1 -2 }", "{(= a (- 1 2))}"},
-        {"{ a = b > 0 }", "{(= a (> b 0))}"},
-        {"{ rows present }", "{(rows)}"},
-        {"{ skip }", "{(skip)}"},
+        {"{ a = (1 +\n 2) }", "{(= a (+ 1 2))}"}, {"{ a = 1 + \\\n 2 }", "{(= a (+ 1 2))}"},
+        {"{ a = 1 -2 }", "{(= a (- 1 2))}"},      {"{ a = b > 0 }", "{(= a (> b 0))}"},
+        {"{ rows present }", "{(rows)}"},         {"{ skip }", "{(skip)}"},
         {"{ fail \"no\" }", "{(fail \"no\")}"},
         {"{ fail f\"no {key}\" }", "{(fail (f \"no \" {key}))}"},
         {"{ fail \"a %d\" % key }", "{(fail (% \"a %d\" key))}"},
-        {"{ print }", "{(print)}"},
-        {"{ print a }", "{(print a)}"},
+        {"{ print }", "{(print)}"}, {"{ print a }", "{(print a)}"},
         {"{ print \"a\", b + 1, c > 2, }", "{(print \"a\" (+ b 1) (> c 2))}"},
-        {"{ print(a, b) }", "{(print a b)}"},
-        {"{ print(a) }", "{(print a)}"},
+        {"{ print(a, b) }", "{(print a b)}"}, {"{ print(a) }", "{(print a)}"},
         {"{ print (a, b)[0] }", "{(print (index (, a b) 0))}"},
         {"{ if a { b = 1 } }", "{(if a {(= b 1)})}"},
         {"{ if a { b = 1 } else { b = 2 } }", "{(if a {(= b 1)} {(= b 2)})}"},
@@ -48,8 +42,7 @@ TEST(parse_rule_statements)
 TEST(parse_rule_states)
 {
     LANG_TREES(rule,
-        {"{ state m }", "{(state m)}"},
-        {"{ state m, v }", "{(state m) (state v)}"},
+        {"{ state m }", "{(state m)}"}, {"{ state m, v }", "{(state m) (state v)}"},
         {"{ state m = stored, v, w = 1 + 2 }", "{(state m stored) (state v) (state w (+ 1 2))}"},
         {"{ state key n = 0 }", "{(state-key n 0)}"},
         {"{ state key n, k = 1 }", "{(state-key n) (state-key k 1)}"},
@@ -69,8 +62,7 @@ TEST(parse_rule_heads)
 {
     LANG_TREES(rule,
         {"updater a { }", "(updater a {})"},
-        {"updater a, b ,c { }", "(updater a b c {})"},
-        {"updater a() { }", "(updater a {})"},
+        {"updater a, b ,c { }", "(updater a b c {})"}, {"updater a() { }", "(updater a {})"},
         {"updater a (x = 1) { }", "(updater a (x 1) {})"},
         {"updater a(i = 1, f = -1.5, b = true, c = false, n = none, t = \"x\", k = inf, l = -inf,) "
          "{ }",
@@ -213,13 +205,10 @@ static const char adam[] =
 
 static const char adam_tree[] =
     "(updater adam (learning_rate 0.001) (beta1 0.9) (beta2 0.999) (epsilon 1e-08) (lazy_update "
-    "true) "
-    "{(if lazy_update {(rows)}) (state mean) (state var) "
-    "(= rate (* lr (/ (sqrt (- 1 (** beta2 t))) (- 1 (** beta1 t))))) "
-    "(= grad (clip (+ (* rescale_grad input) (* wd stored)) clip_gradient)) "
-    "(= mean (+ (* beta1 mean) (* (- 1 beta1) grad))) "
-    "(= var (+ (* beta2 var) (* (* (- 1 beta2) grad) grad))) "
-    "(= stored (- stored (/ (* rate mean) (+ (sqrt var) epsilon))))})";
+    "true) {(if lazy_update {(rows)}) (state mean) (state var) (= rate (* lr (/ (sqrt (- 1 (** "
+    "beta2 t))) (- 1 (** beta1 t))))) (= grad (clip (+ (* rescale_grad input) (* wd stored)) "
+    "clip_gradient)) (= mean (+ (* beta1 mean) (* (- 1 beta1) grad))) (= var (+ (* beta2 var) (* "
+    "(* (- 1 beta2) grad) grad))) (= stored (- stored (/ (* rate mean) (+ (sqrt var) epsilon))))})";
 
 static const char warmup[] =
     "updater lbsgd, large (strategy = \"linear\", scale = 1 in 1 .. 1024) counts after {\n"
@@ -238,18 +227,14 @@ static const char warmup[] =
     "}";
 
 static const char warmup_tree[] =
-    "(updater lbsgd large (strategy \"linear\") (scale 1 1 1024) counts-after "
-    "{(state-key n 0) (= n (+ n 1)) (= N (* 5 32)) (= B scale) "
-    "(if (== B 1) {(rows) (= grad input)} "
-    "{(state batch) (= batch (+ batch input)) (= grad (/ batch B)) (if (== (% n B) 0) {(= batch "
-    "0)})}) "
-    "(if (== (% n B) 0) {"
-    "(if (== strategy \"lars\") "
-    "{(= rate (* lr (clip (sqrt (/ W (+ (+ G (* wd W)) 1e-18))) 0.01 100)))} "
-    "(if (>= n N) {(= rate (* lr B))} "
-    "(if (== strategy \"power2\") {(= rate (* lr (+ 1 (/ (* (- B 1) (* n n)) (* N N)))))} "
-    "{(= rate lr)}))) "
-    "(= stored (- (* (- 1 (* rate wd)) stored) (* rate grad)))})})";
+    "(updater lbsgd large (strategy \"linear\") (scale 1 1 1024) counts-after {(state-key n 0) (= "
+    "n (+ n 1)) (= N (* 5 32)) (= B scale) (if (== B 1) {(rows) (= grad input)} {(state batch) (= "
+    "batch (+ batch input)) (= grad (/ batch B)) (if (== (% n B) 0) {(= batch 0)})}) (if (== (% n "
+    "B) 0) {"
+    "(if (== strategy \"lars\") {(= rate (* lr (clip (sqrt (/ W (+ (+ G (* wd W)) 1e-18))) 0.01 "
+    "100)))} (if (>= n N) {(= rate (* lr B))} (if (== strategy \"power2\") {(= rate (* lr (+ 1 (/ "
+    "(* (- B 1) (* n n)) (* N N)))))} {(= rate lr)}))) (= stored (- (* (- 1 (* rate wd)) stored) "
+    "(* rate grad)))})})";
 
 static const char lars[] =
     "updater lars(momentum = 0.0, decay_names = \"_weight\", low = none) {\r\n"
@@ -262,13 +247,11 @@ static const char lars[] =
     "}\r\n";
 
 static const char lars_tree[] =
-    "(updater lars (momentum 0.0) (decay_names \"_weight\") (low none) "
-    "{(state-shared last base_lr) (state-row h) "
-    "(if (not (endswith name \"gamma\" \"beta\")) {(= wn (norm stored)) (= gn (norm input))}) "
-    "(if (> low 0) {(= r1 (max r1 low))}) "
-    "(= u (f64 (+ (/ m (+ (sqrt v) 1e-06)) (* wd stored)))) (= ru (norm u)) "
-    "(= stored (- stored (+ (* (* (* lr (where (or (== wn 0) (== gn 0)) 1 (/ wn gn))) u) "
-    "(> (abs z) low)) (- lr))))})";
+    "(updater lars (momentum 0.0) (decay_names \"_weight\") (low none) {(state-shared last "
+    "base_lr) (state-row h) (if (not (endswith name \"gamma\" \"beta\")) {(= wn (norm stored)) (= "
+    "gn (norm input))}) (if (> low 0) {(= r1 (max r1 low))}) (= u (f64 (+ (/ m (+ (sqrt v) 1e-06)) "
+    "(* wd stored)))) (= ru (norm u)) (= stored (- stored (+ (* (* (* lr (where (or (== wn 0) (== "
+    "gn 0)) 1 (/ wn gn))) u) (> (abs z) low)) (- lr))))})";
 
 TEST(parse_rule_optimizers)
 {

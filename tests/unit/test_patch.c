@@ -1,8 +1,6 @@
 /* Patches: what is made of two checkpoints turns one into the other, bit by bit. */
 #include "patch/patch.h"
 
-#include <sys/wait.h>
-
 #include "patch_cases.h"
 #include "tensors/walk.h"
 
@@ -284,22 +282,16 @@ TEST(patch_same_bytes)
 {
     static const char *const threads[] = {"1", "2", "5"};
     own_folder d = folder_new();
-    for (int i = 0; i < 3; i++) {
-        pid_t child = fork();
-        if (child == 0) {
+    for (int i = 0; i < 3; i++)
+        IN_CHILD(threads[i]) {
             model a = {0}, b = {0};
-            setenv("KVSTORE_THREADS", threads[i], 1);
             random_state = 5;
             model_types(&a, 3 * WALK_PIECE);
             model_mutate(&b, &a);
             model_open(&a, "a");
             model_open(&b, "b");
             patch_close(patch_between(&d, threads[i], &a, &b));
-            _exit(0);
         }
-        int status = 1;
-        CHECK(waitpid(child, &status, 0) == child && status == 0);
-    }
     own_buf one = bytes_of(&d, "1");
     CHECK(one.len > 10000);
     for (int i = 1; i < 3; i++) {

@@ -96,26 +96,16 @@ TEST(place_hostile)
     CHECK(place_is_valid(&p, KV_DEFAULT, 2, shape, 3) &&
           !place_is_valid(&p, KV_ROW_SPARSE, 2, shape, 3));
     static const int64_t odd[] = {-1, 1, 17, INT64_MAX, INT64_MIN};
+/* Whether the good place is one with another number in a field. */
+#define IS_VALID(field, x)                                                                         \
+    (p = good, p.field = (x), place_is_valid(&p, KV_DEFAULT, 2, shape, 3))
     for (size_t i = 0; i < sizeof odd / sizeof *odd; i++) {
-        p = good, p.size = odd[i];
-        CHECK(!place_is_valid(&p, KV_DEFAULT, 2, shape, 3));
-        p = good, p.step = odd[i];
-        CHECK(!place_is_valid(&p, KV_DEFAULT, 2, shape, 3));
-        p = good, p.row = odd[i];
-        CHECK(!place_is_valid(&p, KV_DEFAULT, 2, shape, 3));
-        p = good, p.nparts = (int32_t)odd[i];
-        CHECK(!place_is_valid(&p, KV_DEFAULT, 2, shape, 3));
+        CHECK(!IS_VALID(size, odd[i]) && !IS_VALID(step, odd[i]));
+        CHECK(!IS_VALID(row, odd[i]) && !IS_VALID(nparts, (int32_t)odd[i]));
     }
-    p = good, p.first = -1;
-    CHECK(!place_is_valid(&p, KV_DEFAULT, 2, shape, 3));
-    p = good, p.first = INT32_MAX - p.nparts;
-    CHECK(place_is_valid(&p, KV_DEFAULT, 2, shape, 3));
-    p.first++; /* records have no number for its last part */
-    CHECK(!place_is_valid(&p, KV_DEFAULT, 2, shape, 3));
-    p = good, p.server = 3;
-    CHECK(!place_is_valid(&p, KV_DEFAULT, 2, shape, 3));
-    p = good, p.server = -3;
-    CHECK(place_is_valid(&p, KV_DEFAULT, 2, shape, 3));
-    p = good, p.server = -4;
-    CHECK(!place_is_valid(&p, KV_DEFAULT, 2, shape, 3));
+    CHECK(!IS_VALID(first, -1));
+    CHECK(IS_VALID(first, INT32_MAX - p.nparts));
+    CHECK(!IS_VALID(first, INT32_MAX - p.nparts + 1)); /* no number for its last part in records */
+    CHECK(IS_VALID(server, -3) && !IS_VALID(server, -4) && !IS_VALID(server, 3));
+#undef IS_VALID
 }

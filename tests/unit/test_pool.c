@@ -7,7 +7,6 @@
 #include <sched.h>
 #include <sys/mount.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -29,21 +28,8 @@ static void pause_shortly(void)
 /* Runs a check in a child, whose pool has the size that $KVSTORE_THREADS says; NULL: unset. */
 static void in_child_with(const char *threads, void (*check)(int), int arg)
 {
-    int status = -1;
-    kv_err e = {0};
-    pid_t child = fork();
-    CHECK(child >= 0);
-    if (child == 0) {
-        if (threads)
-            setenv("KVSTORE_THREADS", threads, 1);
-        else
-            unsetenv("KVSTORE_THREADS");
+    IN_CHILD(threads)
         check(arg);
-        CHECK(kv_assert_check(KV_OK, &e) == KV_OK);
-        _exit(0);
-    }
-    CHECK_INT(waitpid(child, &status, 0), child);
-    CHECK_INT(status, 0);
 }
 
 static void has_workers(int n)
@@ -102,8 +88,6 @@ static const struct quota {
               {"0 100000", 0},      {"-1 100000", 0},    {"100000", 0},
               {"100000 0", 0},      {"100000 -1", 0},    {"", 0}};
 
-enum { NO_NAMESPACE = 3 };
-
 /* The quota counts where no number is given. */
 static void has_quota(int i)
 {
@@ -111,7 +95,7 @@ static void has_quota(int i)
     int most = quotas[i].workers;
     CHECK(sched_getaffinity(0, sizeof set, &set) == 0);
     if (!enter_cgroup(quotas[i].text))
-        _exit(NO_NAMESPACE);
+        test_skip("a cgroup of its own needs a mount namespace");
     int file = next_file(), all = CPU_COUNT(&set);
     CHECK_INT(pool_workers(), most && most < all ? most : all);
     CHECK_INT(next_file(), file);
@@ -119,20 +103,8 @@ static void has_quota(int i)
 
 TEST(pool_keeps_to_a_quota)
 {
-    for (int i = 0; i < (int)(sizeof quotas / sizeof *quotas); i++) {
-        int status = -1;
-        pid_t child = fork();
-        CHECK(child >= 0);
-        if (child == 0) {
-            unsetenv("KVSTORE_THREADS");
-            has_quota(i);
-            _exit(0);
-        }
-        CHECK_INT(waitpid(child, &status, 0), child);
-        if (WIFEXITED(status) && WEXITSTATUS(status) == NO_NAMESPACE)
-            test_skip("a cgroup of its own needs a mount namespace");
-        CHECK_INT(status, 0);
-    }
+    for (int i = 0; i < (int)(sizeof quotas / sizeof *quotas); i++)
+        in_child_with(NULL, has_quota, i);
 }
 
 /* ---- Parts ---- */

@@ -4,9 +4,8 @@
 
 #include "base/file.h"
 #include "kvstore.h"
-#include "test.h"
+#include "store_help.h"
 
-static const kv_ctx cpu0 = {KV_CPU, 0};
 static const int64_t large[] = {200000}, small[] = {2, 3};
 
 static kv_array *zeros(const int64_t *shape, int ndim)
@@ -78,11 +77,10 @@ static void check_apart(const cJSON *a, const cJSON *b)
 TEST(profile_operations_on_a_key_keep_program_order)
 {
     enum { KEYS = 3, ROUNDS = 30 };
-    own_kv *s = NULL;
-    kv_array *values[KEYS], *outs[KEYS];
+    own_kv *s = make("local");
+    own_arrays *values[KEYS + 1] = {NULL}, *outs[KEYS + 1] = {NULL};
     kv_key keys[KEYS];
     const char *path = "profile-runs.json";
-    CHECK_OK(kv_create("local", NULL, 0, &s, &e));
     for (int k = 0; k < KEYS; k++) {
         keys[k] = (kv_key){.id = k};
         values[k] = zeros(large, 1);
@@ -114,8 +112,6 @@ TEST(profile_operations_on_a_key_keep_program_order)
                 if (is_part(b, k))
                     check_apart(a, b);
         }
-        kv_array_unref(values[k]);
-        kv_array_unref(outs[k]);
     }
     cJSON_Delete(all);
 }
@@ -151,28 +147,17 @@ static void check_parts(const cJSON *all, const char *name, const char *key, dou
     CHECK(found);
 }
 
-static int keep(void *arg, const kv_key *key, kv_array *input, kv_array *stored, kv_err *e)
-{
-    (void)arg, (void)key, (void)input, (void)stored, (void)e;
-    return KV_OK;
-}
-
 static kv_array *profiled(const char *type, const char *key, kv_updater call, const char *rule,
                           const kv_opt *compression, const int64_t *shape, int ndim)
 {
-    own_kv *s = NULL;
-    kv_rule *r = NULL;
+    own_kv *s = make(type);
     kv_key k = {.name = key};
     kv_array *a = zeros(shape, ndim);
-    CHECK_OK(kv_create(type, NULL, 0, &s, &e));
     CHECK_OK(kv_init(s, &k, 1, &a, NULL, &e));
     if (call)
         CHECK_OK(kv_set_updater(s, call, NULL, NULL, &e));
-    if (rule) {
-        CHECK_OK(kv_rule_new(&r, rule, NULL, 0, 0, &e));
-        CHECK_OK(kv_set_rule(s, r, NULL, 0, &e));
-        kv_rule_free(r);
-    }
+    if (rule)
+        set_rule(s, rule);
     if (compression)
         CHECK_OK(kv_set_gradient_compression(s, compression, 1, &e));
     CHECK_OK(kv_push(s, &k, 1, &a, NULL, &e));
@@ -204,8 +189,8 @@ TEST(profile_names_every_kind_of_part)
         check_kind("w", NULL, "{ stored += input }", NULL, shape, ndim, "update");
         check_kind("w", NULL, "{ stored += input / (1 + sum(input)) }", NULL, shape, ndim,
                    "update");
-        check_kind("w", keep, NULL, NULL, shape, ndim, "sum");
-        check_kind("w", keep, NULL, NULL, shape, ndim, "update");
+        check_kind("w", ignore_push, NULL, NULL, shape, ndim, "sum");
+        check_kind("w", ignore_push, NULL, NULL, shape, ndim, "update");
         check_kind("w", NULL, NULL, &bits, shape, ndim, "compress");
     }
 }
@@ -243,12 +228,11 @@ TEST(profile_full_disk)
 /* A pushpull is one operation where its outs are filled by the push itself. */
 TEST(profile_pushpull_is_one_operation_or_two)
 {
-    own_kv *s = NULL;
+    own_kv *s = make("local");
     own_array *value = zeros(large, 1);
     own_arrays *outs[3] = {zeros(large, 1), zeros(large, 1)};
     kv_key keys[2] = {{.id = 1}, {.id = 1}};
     const char *path = "profile-pushpull.json";
-    CHECK_OK(kv_create("local", NULL, 0, &s, &e));
     CHECK_OK(kv_profile_start(path, &e));
     CHECK_OK(kv_pushpull(s, keys, 1, &value, keys, 1, outs, NULL, &e));
     CHECK_OK(kv_pushpull(s, keys, 1, &value, keys, 2, outs, NULL, &e)); /* more outs than values */

@@ -55,25 +55,60 @@ static prog_value op1(prog_builder *b, prog_op op, prog_value x)
     return prog_apply(b, op, x, -1, -1);
 }
 
-TEST(program_scaled_sum_is_one_loop)
+/* The instructions of a program in postfix: a0 loads array 0 of float32, h0 one of float16, b0 one
+ * of bfloat16; =a0 stores what was computed last there, and leaves it; drop takes it away. */
+static const char *made_of(const char *text)
 {
+    static const struct {
+        const char *name;
+        prog_op op;
+    } ops[] = {{"+", PROG_ADD}, {"-", PROG_SUB},      {"*", PROG_MUL},   {"/", PROG_DIV},
+               {"**", PROG_POW}, {"sqrt", PROG_SQRT}, {"exp", PROG_EXP}, {"max", PROG_MAX},
+               {"clip", PROG_CLIP}};
     prog_builder *b = begin();
-    prog_value stored = f32(b, 0), step = op2(b, PROG_MUL, f32(b, 1), num(b, 2));
-    prog_store(b, 0, KV_FLOAT32, op2(b, PROG_ADD, stored, step));
-    CHECK_TEXT(text_of(b), "a0 = a0*1 + a1*2\n");
+    prog_value stack[16];
+    char word[16];
+    int n = 0;
+    for (int used; sscanf(text, "%15s%n", word, &used) == 1; text += used) {
+        const char *at = word + (*word == '=');
+        kv_dtype dtype = *at == 'h' ? KV_FLOAT16 : *at == 'b' ? KV_BFLOAT16 : KV_FLOAT32;
+        size_t op = 0;
+        while (op < sizeof ops / sizeof *ops && strcmp(ops[op].name, word) != 0)
+            op++;
+        if (op < sizeof ops / sizeof *ops) {
+            prog_value kid[3] = {-1, -1, -1};
+            int kids = prog_op_arity(ops[op].op);
+            memcpy(kid, stack + n - kids, (size_t)kids * sizeof *kid);
+            n -= kids;
+            stack[n++] = prog_apply(b, ops[op].op, kid[0], kid[1], kid[2]);
+        } else if (strcmp(word, "drop") == 0)
+            n--;
+        else if (*word == '=')
+            prog_store(b, atoi(at + 1), dtype, stack[n - 1]);
+        else if (strchr("ahb", *word))
+            stack[n++] = prog_load(b, atoi(at + 1), dtype, PROG_F32);
+        else
+            stack[n++] = num(b, strtod(word, NULL));
+    }
+    return text_of(b);
 }
 
-TEST(program_momentum_is_two_loops)
+TEST(program_loops)
 {
-    prog_builder *b = begin();
-    prog_value mom = op2(b, PROG_MUL, num(b, 0.5), f32(b, 2));
-    prog_value decay = op2(b, PROG_MUL, num(b, 0.25), f32(b, 0));
-    prog_value step = op2(b, PROG_MUL, num(b, 0.125), f32(b, 1));
-    mom = op2(b, PROG_SUB, op2(b, PROG_SUB, mom, decay), step);
-    prog_store(b, 2, KV_FLOAT32, mom);
-    prog_store(b, 0, KV_FLOAT32, op2(b, PROG_ADD, f32(b, 0), mom));
-    CHECK_TEXT(text_of(b), "a2 = (a2*0.5 + a0*-0.25) + a1*-0.125\n"
-                           "a0 = a0 + a2\n");
+    CHECK_TEXT(made_of("a0 a1 2 * + =a0"), "a0 = a0*1 + a1*2\n");
+    /* momentum */
+    CHECK_TEXT(made_of("a0 0.5 a2 * 0.25 a0 * - 0.125 a1 * - =a2 + =a0"),
+               "a2 = (a2*0.5 + a0*-0.25) + a1*-0.125\n"
+               "a0 = a0 + a2\n");
+    /* adam */
+#define GRAD "2 a1 * 0.5 a0 * + "
+    CHECK_TEXT(made_of("a0 0.75 a2 * 0.25 " GRAD "* + =a2 8 * 0.875 a3 * 0.125 " GRAD "* " GRAD
+                       "* + =a3 sqrt 0.0625 + / - =a0"),
+               "r0 = a1*2 + a0*0.5\n"
+               "a2 = a2*0.75 + r0*0.25\n"
+               "a3 = a3*0.875 + (r0*0.125)*r0\n"
+               "a0 = a0*1 + (a2*-8)/(sqrt(a3 + -0.0) + 0.0625)\n");
+#undef GRAD
 }
 
 /* Freed memory is overwritten here, and each node is followed by a block, so that nodes that grow
@@ -97,149 +132,70 @@ TEST(program_nodes_move_while_one_is_simplified)
     mallopt(M_PERTURB, 0);
 }
 
-TEST(program_adam_is_four_loops)
-{
-    prog_builder *b = begin();
-    prog_value stored = f32(b, 0), mean = f32(b, 2), var = f32(b, 3);
-    prog_value grad = op2(b, PROG_MUL, num(b, 2), f32(b, 1));
-    grad = op2(b, PROG_ADD, grad, op2(b, PROG_MUL, num(b, 0.5), stored));
-    mean = op2(b, PROG_MUL, num(b, 0.75), mean);
-    mean = op2(b, PROG_ADD, mean, op2(b, PROG_MUL, num(b, 0.25), grad));
-    prog_value square = op2(b, PROG_MUL, op2(b, PROG_MUL, num(b, 0.125), grad), grad);
-    var = op2(b, PROG_ADD, op2(b, PROG_MUL, num(b, 0.875), var), square);
-    prog_value root = op2(b, PROG_ADD, op1(b, PROG_SQRT, var), num(b, 0.0625));
-    prog_value step = op2(b, PROG_DIV, op2(b, PROG_MUL, num(b, 8), mean), root);
-    prog_store(b, 2, KV_FLOAT32, mean);
-    prog_store(b, 3, KV_FLOAT32, var);
-    prog_store(b, 0, KV_FLOAT32, op2(b, PROG_SUB, stored, step));
-    CHECK_TEXT(text_of(b), "r0 = a1*2 + a0*0.5\n"
-                           "a2 = a2*0.75 + r0*0.25\n"
-                           "a3 = a3*0.875 + (r0*0.125)*r0\n"
-                           "a0 = a0*1 + (a2*-8)/(sqrt(a3 + -0.0) + 0.0625)\n");
-}
-
 TEST(program_constants_fold)
 {
-    prog_builder *b = begin();
-    prog_value k = op2(b, PROG_ADD, num(b, 1), op2(b, PROG_MUL, num(b, 2), num(b, 3)));
-    prog_store(b, 0, KV_FLOAT32, op2(b, PROG_MUL, f32(b, 1), k));
-    CHECK_TEXT(text_of(b), "a0 = a1*7 + -0.0\n");
-
-    b = begin();
-    prog_store(b, 0, KV_FLOAT32,
-               op2(b, PROG_SUB, op2(b, PROG_MUL, f32(b, 1), num(b, 1)), num(b, 0)));
-    CHECK_TEXT(text_of(b), "a0 = a1\n");
-
-    /* +0 is not left out: -0 + 0 is 0 */
-    b = begin();
-    prog_store(b, 0, KV_FLOAT32, op2(b, PROG_ADD, f32(b, 1), num(b, 0)));
-    CHECK_TEXT(text_of(b), "a0 = a1*1 + 0\n");
-
-    b = begin();
-    prog_store(b, 0, KV_FLOAT32, op2(b, PROG_DIV, f32(b, 1), num(b, 8)));
-    CHECK_TEXT(text_of(b), "a0 = a1*0.125 + -0.0\n");
-
-    b = begin();
-    prog_store(b, 0, KV_FLOAT32, op2(b, PROG_DIV, f32(b, 1), num(b, 10)));
-    CHECK_TEXT(text_of(b), "a0 = a1/10\n");
-
+    CHECK_TEXT(made_of("a1 1 2 3 * + * =a0"), "a0 = a1*7 + -0.0\n");
+    CHECK_TEXT(made_of("a1 1 * 0 - =a0"), "a0 = a1\n");
+    CHECK_TEXT(made_of("a1 0 + =a0"), "a0 = a1*1 + 0\n"); /* -0 + 0 is 0 */
+    CHECK_TEXT(made_of("a1 8 / =a0"), "a0 = a1*0.125 + -0.0\n");
+    CHECK_TEXT(made_of("a1 10 / =a0"), "a0 = a1/10\n");
     /* bounds that bound nothing */
-    b = begin();
-    prog_store(b, 0, KV_FLOAT32,
-               prog_apply(b, PROG_CLIP, f32(b, 1), num(b, -INFINITY), num(b, INFINITY)));
-    CHECK_TEXT(text_of(b), "a0 = a1\n");
-
-    b = begin();
-    prog_store(b, 0, KV_FLOAT32,
-               prog_apply(b, PROG_CLIP, f32(b, 1), num(b, INFINITY), num(b, INFINITY)));
-    CHECK_TEXT(text_of(b), "a0 = clip(a1*1, inf, inf)\n");
-
-    b = begin();
-    prog_store(b, 0, KV_FLOAT32, num(b, 0.1));
-    CHECK_TEXT(text_of(b), "a0 = 0.1\n");
+    CHECK_TEXT(made_of("a1 -inf inf clip =a0"), "a0 = a1\n");
+    CHECK_TEXT(made_of("a1 inf inf clip =a0"), "a0 = clip(a1*1, inf, inf)\n");
+    CHECK_TEXT(made_of("0.1 =a0"), "a0 = 0.1\n");
 }
 
 TEST(program_dead_and_equal_operations_go)
 {
     prog_builder *b = begin();
     prog_value left = f32(b, 0), right = f32(b, 1);
-    prog_value x = op2(b, PROG_MUL, left, right), y = op2(b, PROG_MUL, right, left);
-    CHECK_INT(x, y);
-    op1(b, PROG_EXP, x);
-    prog_store(b, 2, KV_FLOAT32, op2(b, PROG_DIV, x, op2(b, PROG_ADD, y, num(b, 1))));
-    prog_store(b, 1, KV_FLOAT32, f32(b, 1));
-    CHECK_TEXT(text_of(b), "r0 = a0 * a1\n"
-                           "r1 = r0*1 + 1\n"
-                           "a2 = r0 / r1\n");
+    CHECK_INT(op2(b, PROG_MUL, left, right), op2(b, PROG_MUL, right, left));
+    prog_builder_free(b);
+    CHECK_TEXT(made_of("a0 a1 * exp drop a0 a1 * a1 a0 * 1 + / =a2 a1 =a1"),
+               "r0 = a0 * a1\n"
+               "r1 = r0*1 + 1\n"
+               "a2 = r0 / r1\n");
 }
 
 TEST(program_stores_wait_for_readers)
 {
     /* two arrays change places */
-    prog_builder *b = begin();
-    prog_value x = f32(b, 0), y = f32(b, 1);
-    prog_store(b, 0, KV_FLOAT32, y);
-    prog_store(b, 1, KV_FLOAT32, x);
-    CHECK_TEXT(text_of(b), "r0 = a0\n"
-                           "a0 = a1\n"
-                           "a1 = r0\n");
-
+    CHECK_TEXT(made_of("a0 a1 =a0 drop =a1"), "r0 = a0\na0 = a1\na1 = r0\n");
     /* the sum is stored in array 0, whose old contents the product still reads */
-    b = begin();
-    x = f32(b, 0), y = f32(b, 1);
-    prog_value sum = op2(b, PROG_ADD, x, y), product = op2(b, PROG_MUL, sum, x);
-    prog_store(b, 0, KV_FLOAT32, sum);
-    prog_store(b, 1, KV_FLOAT32, product);
-    CHECK_TEXT(text_of(b), "r0 = a0 + a1\n"
-                           "a1 = a0 * r0\n"
-                           "a0 = r0\n");
+    CHECK_TEXT(made_of("a0 a0 a1 + =a0 * =a1"), "r0 = a0 + a1\na1 = a0 * r0\na0 = r0\n");
 }
 
 TEST(program_half_types_convert)
 {
-    prog_builder *b = begin();
-    prog_value w = prog_load(b, 0, KV_FLOAT16, PROG_F32), g = prog_load(b, 1, KV_FLOAT16, PROG_F32);
-    prog_store(b, 0, KV_FLOAT16, op2(b, PROG_ADD, w, g));
-    CHECK_TEXT(text_of(b), "r0 = float32(a0)\n"
-                           "r1 = float32(a1)\n"
-                           "r1 = r0 + r1\n"
-                           "a0 = float16(r1)\n");
+    CHECK_TEXT(made_of("h0 h1 + =h0"), "r0 = float32(a0)\n"
+                                       "r1 = float32(a1)\n"
+                                       "r1 = r0 + r1\n"
+                                       "a0 = float16(r1)\n");
 }
 
 /* A loop reads bfloat16 as it is where there is one for that; other loops read what was widened. An
  * array that is overwritten first is copied. */
 TEST(program_bfloat16_is_an_operand)
 {
-    prog_builder *b = begin();
-    prog_value m[3], base = prog_load(b, 3, KV_BFLOAT16, PROG_F32);
-    for (int i = 0; i < 3; i++)
-        m[i] = op2(b, PROG_SUB, prog_load(b, i, KV_BFLOAT16, PROG_F32), base);
-    prog_store(b, 4, KV_FLOAT32, op2(b, PROG_MAX, op2(b, PROG_MAX, m[0], m[1]), m[2]));
-    prog_store(b, 5, KV_FLOAT32, op1(b, PROG_SQRT, base));
-    CHECK_TEXT(text_of(b), "r0 = float32(a3)\n"
-                           "r1 = float32(a0) - float32(a3)\n"
-                           "r2 = float32(a1) - float32(a3)\n"
-                           "r3 = float32(a2) - float32(a3)\n"
-                           "r2 = max(r1, r2)\n"
-                           "a4 = max(r2, r3)\n"
-                           "a5 = sqrt(r0)\n");
-    b = begin();
-    prog_value x = prog_load(b, 0, KV_BFLOAT16, PROG_F32);
-    prog_store(b, 0, KV_BFLOAT16, op2(b, PROG_ADD, x, prog_load(b, 1, KV_BFLOAT16, PROG_F32)));
-    prog_store(b, 1, KV_BFLOAT16, x);
-    CHECK_TEXT(text_of(b), "r0 = float32(a0)\n"
-                           "r1 = float32(a1)\n"
-                           "r1 = r0 + r1\n"
-                           "a0 = bfloat16(r1)\n"
-                           "a1 = bfloat16(r0)\n");
+    CHECK_TEXT(made_of("b0 b3 - b1 b3 - max b2 b3 - max =a4 b3 sqrt =a5"),
+               "r0 = float32(a3)\n"
+               "r1 = float32(a0) - float32(a3)\n"
+               "r2 = float32(a1) - float32(a3)\n"
+               "r2 = max(r1, r2)\n"
+               "r1 = float32(a2) - float32(a3)\n"
+               "a4 = max(r2, r1)\n"
+               "a5 = sqrt(r0)\n");
+    CHECK_TEXT(made_of("b0 b0 b1 + =b0 drop =b1"),
+               "r0 = float32(a0)\n"
+               "r1 = float32(a1)\n"
+               "r1 = r0 + r1\n"
+               "a0 = bfloat16(r1)\n"
+               "a1 = bfloat16(r0)\n");
 }
 
 TEST(program_constants_in_registers)
 {
-    prog_builder *b = begin();
-    prog_store(b, 0, KV_FLOAT32, op2(b, PROG_POW, num(b, 2), f32(b, 1)));
-    CHECK_TEXT(text_of(b), "r0 = 2\n"
-                           "a0 = r0 ** a1\n");
+    CHECK_TEXT(made_of("2 a1 ** =a0"), "r0 = 2\na0 = r0 ** a1\n");
 }
 
 TEST(program_integers)

@@ -4,36 +4,16 @@
 #include "kvstore.h"
 #include "store_help.h"
 
-enum { SIZE = 16 };
-
 static void unref_all(kv_array **a, int n)
 {
     for (int i = 0; i < n; i++)
         kv_array_unref(a[i]);
 }
 
-/* The number that every element is. */
-static double number_of(kv_array *a)
-{
-    own_array *f = MADE(kv_array, kv_array_dup, a, KV_FLOAT64, (kv_ctx){0});
-    const double *data = array_elements(f);
-    double x = data[0];
-    for (int i = 0; i < SIZE; i++)
-        CHECK(data[i] == x);
-    return x;
-}
-
 static void check_all(kv_array **a, int n, double x)
 {
     for (int i = 0; i < n; i++)
-        CHECK_INT(number_of(a[i]), x);
-}
-
-static double stored(kv *s, kv_key key)
-{
-    own_array *a = filled(0);
-    CHECK_OK(kv_pull(s, &key, 1, &a, NULL, &e));
-    return number_of(a);
+        check_array(a[i], x);
 }
 
 /* ---- The lists ---- */
@@ -67,7 +47,7 @@ TEST(pushpull_custom_store)
     own_arrays *outs[3] = {NULL};
     bool yes = true;
     CHECK_OK(kv_broadcast(s, &key, 1, &one, &key, 1, &out, NULL, &e));
-    CHECK_INT(number_of(out), 1);
+    check_array(out, 1);
     CHECK_OK(kv_is_capable(s, "optimizer", &yes, &e));
     CHECK(!yes);
     CHECK_OK(kv_broadcast(s, &key, 1, &one, &key, 1, &out, NULL, &e));
@@ -76,9 +56,9 @@ TEST(pushpull_custom_store)
     check_all(outs, 2, 2);
     kv_array *shared[2] = {outs[0], outs[0]};
     CHECK_OK(kv_pushpull(s, keys, 2, shared, NULL, 0, NULL, NULL, &e));
-    CHECK_INT(number_of(outs[0]), 4);
+    check_array(outs[0], 4);
     CHECK_OK(kv_pushpull(s, keys, 1, shared, NULL, 0, NULL, NULL, &e)); /* one value: as it was */
-    CHECK_INT(number_of(outs[0]), 4);
+    check_array(outs[0], 4);
     CHECK_TEXT(kv_type(s), "teststore");
     CHECK_INT(kv_rank(s), 0);
     CHECK_INT(kv_num_workers(s), 1);
@@ -116,7 +96,7 @@ TEST(pushpull_teststore_refuses)
               KV_E_SHAPE, "the first value has shape (4, 4), this value has (3,)");
     CHECK_ERR(kv_pushpull(s, keys, 2, (kv_array *[]){a, sparse}, NULL, 0, NULL, NULL, &e),
               KV_E_UNSUPPORTED, "teststore takes no row_sparse arrays");
-    CHECK_INT(number_of(a), 1);
+    check_array(a, 1);
     kv_array_unref(a);
     kv_array_unref(small);
     kv_array_unref(sparse);
@@ -137,14 +117,14 @@ TEST(pushpull_gives_what_the_updater_made)
     CHECK_OK(kv_init(s, (kv_key[]){id(5), id(7)}, 2, init, NULL, &e));
     CHECK_OK(kv_set_updater(s, add_input, &factor, NULL, &e));
     CHECK_OK(kv_pushpull(s, keys, 4, values, okeys, 3, outs, &(kv_call){.priority = -3}, &e));
-    CHECK_INT(number_of(outs[0]), 5 + 2 * (2 + 4));
-    CHECK_INT(number_of(outs[1]), 7 + 2 * (1 + 3));
-    CHECK_INT(number_of(outs[2]), 7 + 2 * (1 + 3));
+    check_array(outs[0], 5 + 2 * (2 + 4));
+    check_array(outs[1], 7 + 2 * (1 + 3));
+    check_array(outs[2], 7 + 2 * (1 + 3));
     for (int i = 0; i < 4; i++)
-        CHECK_INT(number_of(values[i]), i + 1);
+        check_array(values[i], i + 1);
     CHECK_OK(kv_pushpull(s, keys, 4, values, NULL, 0, NULL, NULL, &e));
-    CHECK_INT(number_of(values[1]), 17 + 2 * (2 + 4));
-    CHECK_INT(number_of(values[2]), 15 + 2 * (1 + 3));
+    check_array(values[1], 17 + 2 * (2 + 4));
+    check_array(values[2], 15 + 2 * (1 + 3));
 }
 
 TEST(pushpull_makes_keys_and_pulls_others)
@@ -156,16 +136,16 @@ TEST(pushpull_makes_keys_and_pulls_others)
     own_arrays *outs[4] = {filled(0), filled(0), filled(0)};
     CHECK_OK(kv_init(s, &old, 1, &first, NULL, &e));
     CHECK_OK(kv_pushpull(s, made, 3, values, okeys, 3, outs, NULL, &e));
-    CHECK_INT(number_of(outs[0]), 2);
-    CHECK_INT(number_of(outs[1]), 11);
-    CHECK_INT(number_of(outs[2]), 4);
+    check_array(outs[0], 2);
+    check_array(outs[1], 11);
+    check_array(outs[2], 4);
     kv_key more = id(12);
     CHECK_OK(kv_broadcast(s, &more, 1, values, (kv_key[]){id(12), id(1)}, 2, outs, NULL, &e));
-    CHECK_INT(number_of(outs[0]), 1);
-    CHECK_INT(number_of(outs[1]), 11);
+    check_array(outs[0], 1);
+    check_array(outs[1], 11);
     more = id(13);
     CHECK_OK(kv_broadcast(s, &more, 1, values, NULL, 0, NULL, NULL, &e));
-    CHECK_INT(stored(s, id(13)), 1);
+    check_key(s, id(13), 1);
 }
 
 static int refuse_five(void *arg, const kv_key *key, kv_array *input, kv_array *held, kv_err *e)
@@ -188,8 +168,8 @@ TEST(pushpull_with_a_key_that_is_refused)
     if (rc == KV_OK)
         rc = kv_wait(s, &e);
     CHECK_INT(rc, KV_E_VALUE);
-    CHECK_INT(number_of(outs[0]), 3);
-    CHECK_INT(number_of(outs[1]), 1);
+    check_array(outs[0], 3);
+    check_array(outs[1], 1);
     kv_array_unref(a);
 }
 
@@ -231,9 +211,9 @@ TEST(pushpull_errors_change_nothing)
     CHECK_CODE(kv_pushpull(NULL, both, 2, two, both, 2, two, NULL, &e), KV_E_USAGE);
     CHECK_INT(kv_changes(s), before);
     CHECK_INT(kv_num_keys(s), 1);
-    CHECK_INT(stored(s, three), 1);
-    CHECK_INT(number_of(out), 9);
-    CHECK_INT(number_of(eight), 8);
+    check_key(s, three, 1);
+    check_array(out, 9);
+    check_array(eight, 8);
     CHECK_OK(kv_pushpull(s, NULL, 0, NULL, NULL, 0, NULL, NULL, &e)); /* an empty call */
     CHECK_OK(kv_broadcast(s, NULL, 0, NULL, NULL, 0, NULL, NULL, &e));
     kv_array_unref(eight);
@@ -260,11 +240,11 @@ static void without_memory(bool known, bool broadcasts)
     {
         CHECK_INT(kv_num_keys(s), known ? KEYS : 0);
         if (known)
-            CHECK_INT(stored(s, keys[0]), 1);
-        CHECK_INT(number_of(out), 9);
+            check_key(s, keys[0], 1);
+        check_array(out, 9);
     }
-    CHECK_INT(number_of(out), 2);
-    CHECK_INT(stored(s, keys[KEYS - 1]), 2);
+    check_array(out, 2);
+    check_key(s, keys[KEYS - 1], 2);
     kv_array_unref(ones);
     kv_array_unref(twos);
     kv_array_unref(out);
@@ -305,25 +285,19 @@ typedef struct side {
     kv_array *values[PAIRS], *arrays[PAIRS], *outs[PAIRS];
 } side;
 
-static void make_side(side *x, const shape_of_call *how, const kv_key *keys, int64_t n)
+static void make_side(side *x, const shape_of_call *how, int64_t n)
 {
-    kv_rule *rule = NULL;
     x->s = make("local");
     for (int i = 0; i < PAIRS; i++) {
         x->values[i] = ramp(i % 2 ? how->value_dtype : KV_FLOAT32, n + i / VALUES, i);
         x->arrays[i] = ramp(i % 2 ? how->out_dtype : KV_FLOAT32, n + i / VALUES, 0);
     }
-    for (int k = 0; k < KEYS; k++) {
-        own_array *first = ramp(KV_FLOAT32, n + k, 9);
-        CHECK_OK(kv_init(x->s, &keys[VALUES * k], 1, &first, NULL, &e));
-    }
+    for (int k = 0; k < KEYS; k++)
+        init_with(x->s, id(k), ramp(KV_FLOAT32, n + k, 9));
     for (int i = 0; i < PAIRS; i++)
         x->outs[i] = how->in_place ? x->values[how->order[i]] : x->arrays[how->order[i]];
-    if (how->rule) {
-        CHECK_OK(kv_rule_new(&rule, how->rule, NULL, 0, 0, &e));
-        CHECK_OK(kv_set_rule(x->s, rule, NULL, 0, &e));
-        kv_rule_free(rule);
-    }
+    if (how->rule)
+        set_rule(x->s, how->rule);
 }
 
 static void free_side(side *x)
@@ -340,8 +314,8 @@ static void as_two_calls(shape_of_call how, int64_t n)
     kv_key keys[PAIRS];
     for (int i = 0; i < PAIRS; i++)
         keys[i] = id(i / VALUES);
-    make_side(&one, &how, keys, n);
-    make_side(&two, &how, keys, n);
+    make_side(&one, &how, n);
+    make_side(&two, &how, n);
     for (int round = 0; round < 2; round++) {
         CHECK_OK(kv_pushpull(one.s, keys, PAIRS, one.values, keys, PAIRS, one.outs, NULL, &e));
         CHECK_OK(kv_push(two.s, keys, PAIRS, two.values, NULL, &e));
@@ -350,9 +324,8 @@ static void as_two_calls(shape_of_call how, int64_t n)
             check_same_bytes(one.values[i], two.values[i]);
             check_same_bytes(one.arrays[i], two.arrays[i]);
         }
-        own_array *a = ramp(KV_FLOAT32, n, 0), *b = ramp(KV_FLOAT32, n, 0);
-        CHECK_OK(kv_pull(one.s, keys, 1, &a, NULL, &e));
-        CHECK_OK(kv_pull(two.s, keys, 1, &b, NULL, &e));
+        own_array *a = pull_into(one.s, id(0), ramp(KV_FLOAT32, n, 0));
+        own_array *b = pull_into(two.s, id(0), ramp(KV_FLOAT32, n, 0));
         check_same_bytes(a, b);
     }
     free_side(&one);
@@ -393,20 +366,16 @@ TEST(pushpull_outs_of_other_keys)
     for (int i = 0; i < PAIRS; i++)
         keys[i] = id(i / VALUES);
     for (int o = 0; o < 3; o++) {
-        own_kv *s = make("local");
+        own_kv *s = make("local"), *other = make("local");
         kv_array *outs[PAIRS];
-        own_arrays *values[PAIRS + 1] = {NULL};
+        own_arrays *values[PAIRS + 1] = {NULL}, *sum[KEYS + 1] = {NULL};
         for (int i = 0; i < PAIRS; i++)
             values[i] = ramp(KV_FLOAT32, N, i);
         for (int i = 0; i < PAIRS; i++)
             outs[i] = values[order[o][i]];
-        own_arrays *sum[KEYS + 1] = {NULL};
-        own_kv *other = make("local");
         CHECK_OK(kv_push(other, keys, PAIRS, values, NULL, &e));
-        for (int k = 0; k < KEYS; k++) {
-            sum[k] = ramp(KV_FLOAT32, N, 0);
-            CHECK_OK(kv_pull(other, &keys[VALUES * k], 1, &sum[k], NULL, &e));
-        }
+        for (int k = 0; k < KEYS; k++)
+            sum[k] = pull_into(other, id(k), ramp(KV_FLOAT32, N, 0));
         CHECK_OK(kv_pushpull(s, keys, PAIRS, values, keys, PAIRS, outs, NULL, &e));
         for (int i = 0; i < PAIRS; i++)
             check_same_bytes(outs[i], sum[i / VALUES]);
@@ -428,10 +397,8 @@ TEST(pushpull_lists_that_differ)
             okeys[i] = id(lists[l][i]);
         }
         CHECK_OK(kv_pushpull(s, keys, 4, values, okeys, 4, outs, NULL, &e));
-        for (int k = 0; k < 3; k++) {
-            want[k] = ramp(KV_FLOAT32, N, 0);
-            CHECK_OK(kv_pull(s, &keys[k], 1, &want[k], NULL, &e));
-        }
+        for (int k = 0; k < 3; k++)
+            want[k] = pull_into(s, id(k), ramp(KV_FLOAT32, N, 0));
         check_same_bytes(want[1], values[1]);
         for (int i = 0; i < 4; i++)
             check_same_bytes(outs[i], want[lists[l][i]]);
@@ -456,9 +423,9 @@ TEST(pushpull_many_keys)
     }
     CHECK_OK(kv_pushpull(s, keys, 2 * N, values, keys, N, outs, NULL, &e)); /* makes them */
     CHECK_INT(kv_num_keys(s), N);
-    CHECK_INT(number_of(out), 6);
+    check_array(out, 6);
     CHECK_OK(kv_pushpull(s, keys, N, values, keys, N, outs, NULL, &e));
-    CHECK_INT(number_of(out), 3);
+    check_array(out, 3);
     mem_free(values);
     mem_free(outs);
 }

@@ -21,12 +21,6 @@ static kv_array *rows(kv_dtype dtype, int n, const int64_t *ids, const double *x
     return a;
 }
 
-static void init(kv *s, kv_key key, kv_array *a)
-{
-    CHECK_OK(kv_init(s, &key, 1, &a, NULL, &e));
-    kv_array_unref(a);
-}
-
 /* Key holds what a holds, row by row; gives a back. */
 static void check(kv *s, kv_key key, kv_array *a)
 {
@@ -57,7 +51,7 @@ TEST(row_parts_every_dtype)
     own_kv *s = make("local");
     for (int i = 0; i < NDTYPES; i++) {
         double zero = all_dtypes[i] == KV_BOOL ? 0 : 7;
-        init(s, (kv_key){i, NULL}, rows(all_dtypes[i], 2, two_ids, (double[]){0, zero}));
+        init_with(s, (kv_key){i, NULL}, rows(all_dtypes[i], 2, two_ids, (double[]){0, zero}));
     }
     s = save_and_load(s, FILE_NAME);
     for (int i = 0; i < NDTYPES; i++) {
@@ -83,7 +77,7 @@ TEST(row_parts_any_shape)
     for (int i = 0; i < N; i++) {
         CHECK_OK(kv_array_new_sparse(&a[i], KV_FLOAT32, cases[i].ndim, cases[i].shape, cases[i].n,
                                      cases[i].ids, (kv_ctx){0}, &e));
-        init(s, (kv_key){-i, NULL}, kv_array_ref(a[i]));
+        init_with(s, (kv_key){-i, NULL}, kv_array_ref(a[i]));
     }
     s = save_and_load(s, FILE_NAME);
     for (int i = 0; i < N; i++)
@@ -100,7 +94,7 @@ TEST(row_parts_text_keys)
         kv_array *d = NULL;
         if (i == 2)
             CHECK_OK(kv_array_new(&d, KV_FLOAT32, 1, (int64_t[]){3}, (kv_ctx){0}, &e));
-        init(s, (kv_key){0, names[i]}, d ? d : rows(KV_FLOAT32, 2, two_ids, (double[]){i, 2}));
+        init_with(s, (kv_key){0, names[i]}, d ? d : rows(KV_FLOAT32, 2, two_ids, (double[]){i, 2}));
     }
     s = save_and_load(s, FILE_NAME);
     CHECK_INT(kv_num_keys(s), 7);
@@ -121,7 +115,7 @@ TEST(row_parts_training_goes_on)
     kv_opt params[] = {{"learning_rate", "0.1"}, {"wd", "0.01"}};
     IN_FOLDER(FILE_NAME, "states.safetensors");
     own_kv *s = make("local");
-    init(s, key, rows(KV_FLOAT32, 5, (int64_t[]){0, 1, 2, 3, 4}, (double[]){1, 2, 3, 4, 5}));
+    init_with(s, key, rows(KV_FLOAT32, 5, (int64_t[]){0, 1, 2, 3, 4}, (double[]){1, 2, 3, 4, 5}));
     CHECK_OK(kv_set_optimizer(s, "adam", params, 2, &e));
     for (int step = 0; step < 6; step++) {
         kv_array *g = rows(KV_FLOAT32, 2, (int64_t[]){step % 3, 4}, (double[]){0.5, -0.25});
@@ -148,7 +142,7 @@ TEST(row_parts_names)
     own_array *ids = NULL, *data = NULL;
     IN_FOLDER(FILE_NAME, "states.safetensors");
     kv *s = make("local");
-    init(s, (kv_key){3, NULL}, rows(KV_FLOAT32, 2, two_ids, (double[]){6, 8}));
+    init_with(s, (kv_key){3, NULL}, rows(KV_FLOAT32, 2, two_ids, (double[]){6, 8}));
     kv_free(save_and_load(s, FILE_NAME));
     own_checkpoint *f = MADE(checkpoint, checkpoint_open, FILE_NAME, NULL);
     CHECK_INT(checkpoint_count(f), 2);
@@ -169,7 +163,7 @@ TEST(row_parts_nothing_is_held_afterwards)
     IN_FOLDER(FILE_NAME, "states.safetensors");
     own_kv *s = make("local");
     own_array *a = rows(KV_FLOAT32, 2, two_ids, two_rows);
-    init(s, key, kv_array_ref(a));
+    init_with(s, key, kv_array_ref(a));
     CHECK_OK(kv_save(s, FILE_NAME, &e));
     CHECK_OK(kv_set_optimizer(s, "sgd", NULL, 0, &e));
     CHECK_OK(kv_push(s, &key, 1, &a, NULL, &e));
@@ -209,69 +203,68 @@ static kv_array *ids_of(kv_dtype dtype, double first, double second)
 #define DATA   "__rows__/3/data"
 #define NUMBER "kvstore.rows.3"
 
+#define NO_COUNT "\"" NUMBER "\" is not a number of rows"
+#define OTHERS   "\"" IDS "\" has 2 ids, its data another number of rows"
+#define NO_IDS   "the tensor \"" IDS "\" is not a list of row ids"
+
 TEST(row_parts_wrong_files)
 {
-    own_array *good = ids_of(KV_INT64, 1, 4), *data = ids_of(KV_FLOAT32, 6, 7);
-    own_array *three = io_array(KV_FLOAT32, 2, (int64_t[]){3, 1}, (double[]){1, 2, 3});
-    own_array *number = io_array(KV_FLOAT32, 0, NULL, (double[]){1});
-    own_array *square = io_array(KV_INT64, 2, (int64_t[]){2, 1}, (double[]){1, 4});
-    kv_array *odd[] = {ids_of(KV_INT32, 1, 4), ids_of(KV_INT64, 4, 1), ids_of(KV_INT64, 1, 5),
-                       ids_of(KV_INT64, -1, 4), ids_of(KV_INT64, 4, 4)};
+    own_arrays *all[] = {ids_of(KV_INT64, 1, 4),
+                         ids_of(KV_FLOAT32, 6, 7),
+                         io_array(KV_FLOAT32, 2, (int64_t[]){3, 1}, (double[]){1, 2, 3}),
+                         io_array(KV_FLOAT32, 0, NULL, (double[]){1}),
+                         io_array(KV_INT64, 2, (int64_t[]){2, 1}, (double[]){1, 4}),
+                         ids_of(KV_INT32, 1, 4),
+                         ids_of(KV_INT64, 4, 1),
+                         ids_of(KV_INT64, 1, 5),
+                         ids_of(KV_INT64, -1, 4),
+                         ids_of(KV_INT64, 4, 4),
+                         NULL};
+    enum { GOOD, VALUES, THREE, SCALAR, SQUARE, NARROW, DOWN, BEYOND, BELOW, TWICE };
+    static const struct {
+        const char *ids_name;
+        int ids;
+        const char *data_name;
+        int data;
+        const char *rows_name, *nrows, *want; /* NULL: it is right */
+    } cases[] = {
+        {IDS, GOOD, DATA, VALUES, NUMBER, "5", NULL},
+        {IDS, GOOD, NULL, 0, NUMBER, "5", "the tensor \"" IDS "\" has no data beside it"},
+        {NULL, 0, DATA, VALUES, NUMBER, "5", "it has rows without their ids"},
+        {IDS, GOOD, DATA, VALUES, NUMBER, NULL, "the metadata have no \"" NUMBER "\""},
+        {"3", VALUES, NULL, 0, NUMBER, "5", "it says how many rows keys have that are not there"},
+        {IDS, GOOD, DATA, VALUES, NUMBER, "-5", NO_COUNT},
+        {IDS, GOOD, DATA, VALUES, NUMBER, "five", NO_COUNT},
+        {IDS, GOOD, DATA, VALUES, NUMBER, "", NO_COUNT},
+        {IDS, GOOD, DATA, VALUES, NUMBER, "99999999999999999999", NO_COUNT},
+        {IDS, GOOD, DATA, THREE, NUMBER, "5", OTHERS},
+        {IDS, GOOD, DATA, SCALAR, NUMBER, "5", OTHERS},
+        {IDS, SQUARE, DATA, VALUES, NUMBER, "5", NO_IDS},
+        {IDS, NARROW, DATA, VALUES, NUMBER, "5", NO_IDS},
+        {IDS, DOWN, DATA, VALUES, NUMBER, "5",
+         "\"" IDS "\": row ids ascend and none stands twice: not 4, 1"},
+        {IDS, BEYOND, DATA, VALUES, NUMBER, "5",
+         "\"" IDS "\": an array of shape (5,) has no row 5"},
+        {IDS, BELOW, DATA, VALUES, NUMBER, "5",
+         "\"" IDS "\": an array of shape (5,) has no row -1"},
+        {IDS, TWICE, DATA, VALUES, NUMBER, "5",
+         "\"" IDS "\": row ids ascend and none stands twice: not 4, 4"},
+        {IDS, GOOD, DATA, VALUES, NUMBER, "9223372036854775807",
+         "\"" IDS "\": shape (9223372036854775807,) of float32 is too large: more than 2^63 bytes"},
+        {"__rows__/x/row_ids", GOOD, "__rows__/x/data", VALUES, "kvstore.rows.x", "5",
+         "the tensor \"x\" is not an integer key"},
+        {"__rows__/3", GOOD, NULL, 0, NULL, NULL,
+         "the tensor \"__rows__/3\" is not an integer key"},
+    };
     IN_FOLDER(FILE_NAME, "states.safetensors");
-    write_file(IDS, good, DATA, data, NUMBER, "5");
-    kv *s = MADE(kv, kv_load, FILE_NAME);
-    kv_free(s);
-    write_file(IDS, good, NULL, NULL, NUMBER, "5");
-    check_load_fails(FILE_NAME, KV_E_FORMAT, "w.kvs: the tensor \"" IDS "\" has no data beside it");
-    write_file(NULL, NULL, DATA, data, NUMBER, "5");
-    check_load_fails(FILE_NAME, KV_E_FORMAT, "w.kvs: it has rows without their ids");
-    write_file(IDS, good, DATA, data, NUMBER, NULL);
-    check_load_fails(FILE_NAME, KV_E_FORMAT, "w.kvs: the metadata have no \"" NUMBER "\"");
-    write_file("3", data, NULL, NULL, NUMBER, "5");
-    check_load_fails(FILE_NAME, KV_E_FORMAT,
-                     "w.kvs: it says how many rows keys have that are not there");
-    write_file(IDS, good, DATA, data, NUMBER, "-5");
-    check_load_fails(FILE_NAME, KV_E_FORMAT, "w.kvs: \"" NUMBER "\" is not a number of rows");
-    write_file(IDS, good, DATA, data, NUMBER, "five");
-    check_load_fails(FILE_NAME, KV_E_FORMAT, "w.kvs: \"" NUMBER "\" is not a number of rows");
-    write_file(IDS, good, DATA, data, NUMBER, "");
-    check_load_fails(FILE_NAME, KV_E_FORMAT, "w.kvs: \"" NUMBER "\" is not a number of rows");
-    write_file(IDS, good, DATA, data, NUMBER, "99999999999999999999");
-    check_load_fails(FILE_NAME, KV_E_FORMAT, "w.kvs: \"" NUMBER "\" is not a number of rows");
-    write_file(IDS, good, DATA, three, NUMBER, "5");
-    check_load_fails(FILE_NAME, KV_E_FORMAT,
-                     "w.kvs: \"" IDS "\" has 2 ids, its data another number of rows");
-    write_file(IDS, good, DATA, number, NUMBER, "5");
-    check_load_fails(FILE_NAME, KV_E_FORMAT,
-                     "w.kvs: \"" IDS "\" has 2 ids, its data another number of rows");
-    write_file(IDS, square, DATA, data, NUMBER, "5");
-    check_load_fails(FILE_NAME, KV_E_FORMAT,
-                     "w.kvs: the tensor \"" IDS "\" is not a list of row ids");
-    write_file(IDS, odd[0], DATA, data, NUMBER, "5");
-    check_load_fails(FILE_NAME, KV_E_FORMAT,
-                     "w.kvs: the tensor \"" IDS "\" is not a list of row ids");
-    write_file(IDS, odd[1], DATA, data, NUMBER, "5");
-    check_load_fails(FILE_NAME, KV_E_FORMAT,
-                     "w.kvs: \"" IDS "\": row ids ascend and none stands twice: not 4, 1");
-    write_file(IDS, odd[2], DATA, data, NUMBER, "5");
-    check_load_fails(FILE_NAME, KV_E_FORMAT,
-                     "w.kvs: \"" IDS "\": an array of shape (5,) has no row 5");
-    write_file(IDS, odd[3], DATA, data, NUMBER, "5");
-    check_load_fails(FILE_NAME, KV_E_FORMAT,
-                     "w.kvs: \"" IDS "\": an array of shape (5,) has no row -1");
-    write_file(IDS, odd[4], DATA, data, NUMBER, "5");
-    check_load_fails(FILE_NAME, KV_E_FORMAT,
-                     "w.kvs: \"" IDS "\": row ids ascend and none stands twice: not 4, 4");
-    write_file(IDS, good, DATA, data, NUMBER, "9223372036854775807");
-    check_load_fails(FILE_NAME, KV_E_FORMAT,
-                     "w.kvs: \"" IDS
-                     "\": shape (9223372036854775807,) of float32 is too large: more "
-                     "than 2^63 bytes");
-    write_file("__rows__/x/row_ids", good, "__rows__/x/data", data, "kvstore.rows.x", "5");
-    check_load_fails(FILE_NAME, KV_E_FORMAT, "w.kvs: the tensor \"x\" is not an integer key");
-    write_file("__rows__/3", good, NULL, NULL, NULL, NULL);
-    check_load_fails(FILE_NAME, KV_E_FORMAT,
-                     "w.kvs: the tensor \"__rows__/3\" is not an integer key");
-    for (int i = 0; i < 5; i++)
-        kv_array_unref(odd[i]);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char want[200];
+        write_file(cases[i].ids_name, all[cases[i].ids], cases[i].data_name, all[cases[i].data],
+                   cases[i].rows_name, cases[i].nrows);
+        snprintf(want, sizeof want, FILE_NAME ": %s", cases[i].want);
+        if (cases[i].want)
+            check_load_fails(FILE_NAME, KV_E_FORMAT, want);
+        else
+            kv_free(MADE(kv, kv_load, FILE_NAME));
+    }
 }

@@ -3,27 +3,9 @@
 
 #include "array/sparse.h"
 #include "kvstore.h"
-#include "store_help.h"
+#include "sparse_help.h"
 
 static const kv_key key = {3, NULL};
-
-/* A 5 x 2 row_sparse array of any dtype; each row held is x[k], x[k]. */
-static kv_array *rows_of(int n, const int64_t *ids, const double *x, kv_dtype dtype, kv_ctx ctx)
-{
-    void *data = NULL;
-    double both[20];
-    kv_array *a = MADE(kv_array, kv_array_new_sparse, dtype, 2, (int64_t[]){5, 2}, n, ids, ctx);
-    CHECK_OK(kv_array_write_rows(a, &data, &e));
-    for (int i = 0; i < 2 * n; i++)
-        both[i] = x[i / 2];
-    convert_elements(data, dtype, both, KV_FLOAT64, 2 * n);
-    return a;
-}
-
-static kv_array *rows(int n, const int64_t *ids, const double *x)
-{
-    return rows_of(n, ids, x, KV_FLOAT32, cpu0);
-}
 
 static kv_array *ids(int n, const double *x)
 {
@@ -35,32 +17,19 @@ static kv_array *dense(void)
     return MADE(kv_array, kv_array_new, KV_FLOAT32, 2, (int64_t[]){5, 2}, cpu0);
 }
 
-/* a holds these n rows, each of which is want[k], want[k]. */
-static void check(kv_array *a, int n, const int64_t *want_ids, const double *want)
-{
-    const void *data = NULL;
-    CHECK_INT(kv_array_nrows(a), n);
-    own_array *wide = MADE(kv_array, kv_array_dup, a, KV_FLOAT64, cpu0);
-    CHECK_OK(kv_array_read_rows(wide, &data, &e));
-    for (int i = 0; i < 2 * n; i++) {
-        CHECK_INT(kv_array_row_ids(a)[i / 2], want_ids[i / 2]);
-        CHECK(((const double *)data)[i] == want[i / 2]);
-    }
-}
-
 /* Pulls rows of key 3 into an array that held other rows; gives the ids back. */
 static kv_array *pulled(kv *s, kv_array *which)
 {
-    kv_array *out = rows(2, (int64_t[]){0, 4}, (double[]){8, 9});
+    kv_array *out = rows("0=8 4=9");
     CHECK_OK(kv_row_sparse_pull(s, &key, 1, &which, &out, NULL, &e));
     kv_array_unref(which);
     return out;
 }
 
-static void check_pulled(kv *s, kv_array *which, int n, const int64_t *want_ids, const double *want)
+static void check_pulled(kv *s, kv_array *which, const char *want)
 {
     own_array *out = pulled(s, which);
-    check(out, n, want_ids, want);
+    check_rows(out, want);
 }
 
 /* A store whose key 3 holds first, which is given back. */
@@ -73,52 +42,50 @@ static kv *open_store(const char *type, kv_array *first)
 
 TEST(row_pull_exactly_the_unique_ids)
 {
-    own_kv *s = open_store("local", rows(3, (int64_t[]){1, 2, 4}, (double[]){1, 2, 4}));
-    check_pulled(s, ids(1, (double[]){2}), 1, (int64_t[]){2}, (double[]){2});
-    check_pulled(s, ids(6, (double[]){4, 0, 1, 4, 0, 1}), 3, (int64_t[]){0, 1, 4},
-                 (double[]){0, 1, 4});
-    check_pulled(s, ids(2, (double[]){3, 0}), 2, (int64_t[]){0, 3}, (double[]){0, 0});
-    check_pulled(s, ids(5, (double[]){0, 1, 2, 3, 4}), 5, (int64_t[]){0, 1, 2, 3, 4},
-                 (double[]){0, 1, 2, 0, 4});
-    check_pulled(s, ids(0, NULL), 0, NULL, NULL);
+    own_kv *s = open_store("local", rows("1=1 2=2 4=4"));
+    check_pulled(s, ids(1, (double[]){2}), "2=2");
+    check_pulled(s, ids(6, (double[]){4, 0, 1, 4, 0, 1}), "0=0 1=1 4=4");
+    check_pulled(s, ids(2, (double[]){3, 0}), "0=0 3=0");
+    check_pulled(s, ids(5, (double[]){0, 1, 2, 3, 4}), "0=0 1=1 2=2 3=0 4=4");
+    check_pulled(s, ids(0, NULL), "");
 }
 
 TEST(row_pull_from_full_and_empty_keys)
 {
-    own_kv *s = open_store("local", rows(5, (int64_t[]){0, 1, 2, 3, 4}, (double[]){1, 2, 3, 4, 5}));
-    check_pulled(s, ids(3, (double[]){4, 2, 2}), 2, (int64_t[]){2, 4}, (double[]){3, 5});
+    own_kv *s = open_store("local", rows("0=1 1=2 2=3 3=4 4=5"));
+    check_pulled(s, ids(3, (double[]){4, 2, 2}), "2=3 4=5");
     kv_free(s);
-    s = open_store("local", rows(0, NULL, NULL));
-    check_pulled(s, ids(3, (double[]){4, 2, 2}), 0, NULL, NULL);
+    s = open_store("local", rows(""));
+    check_pulled(s, ids(3, (double[]){4, 2, 2}), "");
 }
 
 TEST(row_pull_ids_of_any_dtype_and_shape)
 {
     static const kv_dtype dtypes[] = {KV_FLOAT32, KV_FLOAT64, KV_FLOAT16, KV_BFLOAT16,
                                       KV_UINT8,   KV_INT8,    KV_INT32,   KV_INT64};
-    own_kv *s = open_store("local", rows(2, (int64_t[]){1, 3}, (double[]){5, 6}));
+    own_kv *s = open_store("local", rows("1=5 3=6"));
     for (size_t i = 0; i < sizeof dtypes / sizeof *dtypes; i++) {
         kv_array *flat = array_vector(dtypes[i], 4, (double[]){3, 1, 1, 0}), *square = NULL;
         CHECK_OK(kv_array_view(&square, flat, 2, (int64_t[]){2, 2}, &e));
         kv_array_unref(flat);
-        check_pulled(s, square, 3, (int64_t[]){0, 1, 3}, (double[]){0, 5, 6});
+        check_pulled(s, square, "0=0 1=5 3=6");
     }
 }
 
 TEST(row_pull_converts_and_crosses_contexts)
 {
     CHECK_OK(kv_set_virtual_gpus(2, &e));
-    own_kv *s = open_store("device", rows(2, (int64_t[]){1, 3}, (double[]){1.5, -2.5}));
-    kv_array *outs[] = {rows_of(0, NULL, NULL, KV_FLOAT64, (kv_ctx){KV_GPU, 1}),
-                        rows_of(0, NULL, NULL, KV_INT8, cpu0),
-                        rows_of(0, NULL, NULL, KV_FLOAT16, (kv_ctx){KV_CPU, 3})};
+    own_kv *s = open_store("device", rows("1=1.5 3=-2.5"));
+    kv_array *outs[] = {rows_as(KV_FLOAT64, "", (kv_ctx){KV_GPU, 1}),
+                        rows_as(KV_INT8, "", cpu0),
+                        rows_as(KV_FLOAT16, "", (kv_ctx){KV_CPU, 3})};
     own_array *which = ids(2, (double[]){3, 1}), *other = ids(1, (double[]){3}), *on_gpu = NULL;
     CHECK_OK(kv_array_dup(&on_gpu, which, KV_INT32, (kv_ctx){KV_GPU, 0}, &e));
     kv_key keys[] = {key, key, key};
     CHECK_OK(kv_row_sparse_pull(s, keys, 3, (kv_array *[]){on_gpu, other, which}, outs, NULL, &e));
-    check(outs[0], 2, (int64_t[]){1, 3}, (double[]){1.5, -2.5});
-    check(outs[1], 1, (int64_t[]){3}, (double[]){-2});
-    check(outs[2], 2, (int64_t[]){1, 3}, (double[]){1.5, -2.5});
+    check_rows(outs[0], "1=1.5 3=-2.5");
+    check_rows(outs[1], "3=-2");
+    check_rows(outs[2], "1=1.5 3=-2.5");
     CHECK_INT(kv_array_ctx(outs[0]).device, KV_GPU);
     for (int i = 0; i < 3; i++)
         kv_array_unref(outs[i]);
@@ -128,25 +95,23 @@ TEST(row_pull_converts_and_crosses_contexts)
  * the store. */
 TEST(row_pull_of_several_keys)
 {
-    own_kv *s = NULL;
     kv_key keys[] = {{0, "b"}, {0, "a"}, {0, "b"}};
-    kv_array *values[] = {rows(1, (int64_t[]){2}, (double[]){2}),
-                          rows(1, (int64_t[]){1}, (double[]){7})};
-    own_arrays *outs[] = {rows(0, NULL, NULL), rows(0, NULL, NULL), rows(0, NULL, NULL), NULL};
+    kv_array *values[] = {rows("2=2"), rows("1=7")};
+    own_arrays *outs[] = {rows(""), rows(""), rows(""), NULL};
     own_array *which = ids(2, (double[]){2, 1});
     kv_array *all[] = {which, which, which};
     own_array *held = kv_array_ref(outs[1]);
     void *data = NULL;
-    CHECK_OK(kv_create("local", NULL, 0, &s, &e));
+    own_kv *s = make("local");
     CHECK_OK(kv_init(s, keys, 2, values, NULL, &e));
     CHECK_OK(kv_row_sparse_pull(s, keys, 3, all, outs, NULL, &e));
-    check(outs[0], 2, (int64_t[]){1, 2}, (double[]){0, 2});
-    check(held, 2, (int64_t[]){1, 2}, (double[]){7, 0});
-    check(outs[2], 2, (int64_t[]){1, 2}, (double[]){0, 2});
+    check_rows(outs[0], "1=0 2=2");
+    check_rows(held, "1=7 2=0");
+    check_rows(outs[2], "1=0 2=2");
     CHECK_OK(kv_array_write_rows(outs[0], &data, &e));
     memset(data, 0, 16);
     CHECK_OK(kv_row_sparse_pull(s, keys, 1, &which, outs, &(kv_call){.priority = -3}, &e));
-    check(outs[0], 2, (int64_t[]){1, 2}, (double[]){0, 2});
+    check_rows(outs[0], "1=0 2=2");
     CHECK_OK(kv_row_sparse_pull(s, NULL, 0, NULL, NULL, NULL, &e));
     kv_array_unref(values[0]);
     kv_array_unref(values[1]);
@@ -156,7 +121,6 @@ TEST(row_pull_of_several_keys)
 TEST(row_pull_many_rows)
 {
     enum { N = 793470 };
-    own_kv *s = NULL;
     own_array *whole = NULL, *first = NULL, *which = NULL, *out = NULL;
     void *data = NULL;
     const void *got = NULL;
@@ -172,7 +136,7 @@ TEST(row_pull_many_rows)
     for (int64_t i = 0; i < N; i++)
         ((int64_t *)data)[i] = i * 7919 % N; /* each id once, out of order */
     CHECK_OK(kv_array_new_sparse(&out, KV_FLOAT32, 2, shape, 0, NULL, cpu0, &e));
-    CHECK_OK(kv_create("local", NULL, 0, &s, &e));
+    own_kv *s = make("local");
     CHECK_OK(kv_init(s, &key, 1, &first, NULL, &e));
     CHECK_OK(kv_row_sparse_pull(s, &key, 1, &which, &out, NULL, &e));
     CHECK_INT(kv_array_nrows(out), N);
@@ -195,7 +159,6 @@ static void pull_again(bool full)
 {
     enum { N = 120000, ROW = 16, EVERY = 2, HELD = N / EVERY };
     kv_err e = {0};
-    own_kv *s = NULL;
     kv_array *first, *which, *outs[3], *other;
     void *data;
     const void *got;
@@ -213,7 +176,7 @@ static void pull_again(bool full)
     CHECK_OK(kv_array_new_sparse(&outs[0], KV_FLOAT32, 2, shape, 0, NULL, cpu0, &e));
     CHECK_OK(kv_array_new_sparse(&other, KV_FLOAT32, 2, shape, 5, list, cpu0, &e));
     outs[1] = outs[2] = other;
-    CHECK_OK(kv_create("local", NULL, 0, &s, &e));
+    own_kv *s = make("local");
     CHECK_OK(kv_init(s, &key, 1, &first, NULL, &e));
     for (int round = 0; round < 3; round++) {
         CHECK_OK(kv_array_write(which, &data, &e));
@@ -247,7 +210,6 @@ TEST(row_pull_again)
 
 TEST(row_pull_ids_beyond_32_bits)
 {
-    own_kv *s = NULL;
     const int64_t n = (int64_t)1 << 40, shape[] = {n, 1}, far[] = {5, n - 1};
     own_array *first = NULL, *out = NULL, *which = ids(3, (double[]){(double)n - 1, 7, 5});
     const void *data = NULL;
@@ -256,7 +218,7 @@ TEST(row_pull_ids_beyond_32_bits)
     CHECK_OK(kv_array_write_rows(first, &to, &e));
     memcpy(to, (float[]){1, 2}, 8);
     CHECK_OK(kv_array_new_sparse(&out, KV_FLOAT32, 2, shape, 0, NULL, cpu0, &e));
-    CHECK_OK(kv_create("local", NULL, 0, &s, &e));
+    own_kv *s = make("local");
     CHECK_OK(kv_init(s, &key, 1, &first, NULL, &e));
     CHECK_OK(kv_row_sparse_pull(s, &key, 1, &which, &out, NULL, &e));
     CHECK_INT(kv_array_nrows(out), 3);
@@ -273,26 +235,26 @@ TEST(row_pull_ids_beyond_32_bits)
 static void refused(kv *s, kv_key k, kv_array *which, kv_array *out, kv_code code, const char *text)
 {
     kv_err e = {0};
-    own_array *good = ids(1, (double[]){1}), *kept = rows(1, (int64_t[]){4}, (double[]){9});
+    own_array *good = ids(1, (double[]){1}), *kept = rows("4=9");
     kv_key keys[] = {key, k};
     int rc = kv_row_sparse_pull(s, keys, 2, (kv_array *[]){good, which}, (kv_array *[]){kept, out},
                                 NULL, &e);
     CHECK_FAILED(rc, code, text);
-    check(kept, 1, (int64_t[]){4}, (double[]){9});
+    check_rows(kept, "4=9");
     kv_array_unref(which);
     kv_array_unref(out);
 }
 
 TEST(row_pull_errors)
 {
-    own_kv *s = open_store("local", rows(1, (int64_t[]){1}, (double[]){5}));
+    own_kv *s = open_store("local", rows("1=5"));
     kv_key four = {4, NULL}, text = {0, "w"}, six = {6, NULL};
     kv_array *d = dense(), *other = NULL, *none = NULL;
     CHECK_OK(kv_init(s, &four, 1, &d, NULL, &e));
     CHECK_OK(kv_array_new_sparse(&other, KV_FLOAT32, 2, (int64_t[]){5, 3}, 0, NULL, cpu0, &e));
     CHECK_OK(kv_array_new_sparse(&none, KV_FLOAT32, 2, (int64_t[]){0, 3}, 0, NULL, cpu0, &e));
     CHECK_OK(kv_init(s, &six, 1, &none, NULL, &e));
-#define OUT rows(0, NULL, NULL)
+#define OUT rows("")
     refused(s, key, ids(2, (double[]){0, 5}), OUT, KV_E_INDEX,
             "key 3 has no row 5, they go from 0 to 4");
     refused(s, key, ids(1, (double[]){-1}), OUT, KV_E_INDEX,
@@ -308,7 +270,7 @@ TEST(row_pull_errors)
             "the row id 16777218 is too large for float32, which is exact up to 16777216");
     refused(s, key, array_vector(KV_BOOL, 1, (double[]){1}), OUT, KV_E_DTYPE,
             "row ids are integers, not bool");
-    refused(s, key, rows(1, (int64_t[]){1}, (double[]){1}), OUT, KV_E_VALUE,
+    refused(s, key, rows("1=1"), OUT, KV_E_VALUE,
             "row ids stand in a default array, not in a row_sparse one");
     refused(s, key, ids(1, (double[]){0}), kv_array_ref(d), KV_E_VALUE,
             "rows of key 3 go into a row_sparse array, this one is not");
@@ -333,18 +295,15 @@ TEST(row_pull_errors)
 
 TEST(row_pull_out_of_memory)
 {
-    own_kv *s = open_store("local", rows(2, (int64_t[]){1, 3}, (double[]){5, 6}));
+    own_kv *s = open_store("local", rows("1=5 3=6"));
     own_array *which = ids(3, (double[]){3, 0, 3}), *other = ids(1, (double[]){1});
     kv_key keys[] = {key, key};
     for (int n = 1, rc = KV_E_MEMORY; rc; n++) {
-        own_arrays *outs[] = {rows(1, (int64_t[]){4}, (double[]){9}), rows(0, NULL, NULL), NULL};
+        own_arrays *outs[] = {rows("4=9"), rows(""), NULL};
         rc = WITHOUT_MEMORY(
             n, kv_row_sparse_pull(s, keys, 2, (kv_array *[]){which, other}, outs, NULL, &e));
-        if (rc)
-            check(outs[0], 1, (int64_t[]){4}, (double[]){9});
-        else
-            check(outs[0], 2, (int64_t[]){0, 3}, (double[]){0, 6});
-        check(outs[1], rc ? 0 : 1, (int64_t[]){1}, (double[]){5});
+        check_rows(outs[0], rc ? "4=9" : "0=0 3=6");
+        check_rows(outs[1], rc ? "" : "1=5");
     }
 }
 
@@ -355,7 +314,6 @@ TEST(row_pull_in_program_order)
     enum { ROWS = 4000, WIDTH = 16, ROUNDS = 60 };
     const int64_t shape[] = {ROWS, WIDTH};
     kv_key keys[] = {{3, NULL}, {4, NULL}};
-    own_kv *s = NULL;
     void *data = NULL;
     const void *got = NULL;
     own_array *one = MADE(kv_array, kv_array_new, KV_FLOAT32, 2, shape, cpu0);
@@ -369,7 +327,7 @@ TEST(row_pull_in_program_order)
         ((int32_t *)data)[i] = ROWS - 1 - 2 * i; /* the odd rows, backwards */
     kv_array *out = MADE(kv_array, kv_array_new_sparse, KV_FLOAT32, 2, shape, 0, NULL, cpu0);
     own_array *all = MADE(kv_array, kv_array_new_sparse, KV_FLOAT32, 2, shape, 0, NULL, cpu0);
-    CHECK_OK(kv_create("local", NULL, 0, &s, &e));
+    own_kv *s = make("local");
     CHECK_OK(kv_init(s, keys, 2, (kv_array *[]){first, first}, NULL, &e));
     set_rule(s, "{ stored += input }");
     for (int round = 0; round < ROUNDS; round++) {
@@ -405,8 +363,8 @@ static void take_log(void *arg, const char *text)
 TEST(row_pull_is_not_what_pull_does)
 {
     char log[2000] = "";
-    own_kv *s = open_store("local", rows(1, (int64_t[]){1}, (double[]){5}));
-    own_array *two = rows(1, (int64_t[]){4}, (double[]){2}), *d = dense();
+    own_kv *s = open_store("local", rows("1=5"));
+    own_array *two = rows("4=2"), *d = dense();
     kv_key four = {4, NULL}, nine = {9, NULL}, keys[] = {key, four, key};
     kv_array *outs[] = {two, two, d};
     int64_t ignored = -1;
@@ -419,7 +377,7 @@ TEST(row_pull_is_not_what_pull_does)
     CHECK_OK(kv_pull(s, keys, 3, outs, &how, &e));
     CHECK_INT(ignored, 2); /* who is told here reads no log */
     CHECK_TEXT(log, "");
-    check(two, 1, (int64_t[]){4}, (double[]){2});
+    check_rows(two, "4=2");
     CHECK(memcmp(array_elements(d), (float[10]){0, 0, 5, 5}, 40) == 0);
     CHECK_OK(kv_pull(s, keys, 2, outs, NULL, &e));
     CHECK_TEXT(log, "key 4" TOLD);
@@ -448,8 +406,8 @@ TEST(row_pull_log_runs_without_the_lock)
     struct {
         int64_t n;
         kv *s;
-    } arg = {-1, open_store("local", rows(0, NULL, NULL))};
-    own_array *out = rows(0, NULL, NULL);
+    } arg = {-1, open_store("local", rows(""))};
+    own_array *out = rows("");
     kv_set_log(count_keys, &arg);
     CHECK_OK(kv_pull(arg.s, &key, 1, &out, NULL, &e));
     kv_set_log(NULL, NULL);
@@ -459,11 +417,11 @@ TEST(row_pull_log_runs_without_the_lock)
 
 TEST(row_pull_fills_sparse_outs)
 {
-    own_kv *s = open_store("local", rows(2, (int64_t[]){1, 3}, (double[]){1.5, 0}));
+    own_kv *s = open_store("local", rows("1=1.5 3=0"));
     kv_key four = {4, NULL}, keys[] = {key, four, four, key};
     own_array *d = dense();
-    kv_array *outs[] = {rows_of(1, (int64_t[]){4}, (double[]){2}, KV_FLOAT64, (kv_ctx){KV_CPU, 2}),
-                        rows(1, (int64_t[]){4}, (double[]){2}), dense(), dense()};
+    kv_array *outs[] = {rows_as(KV_FLOAT64, "4=2", (kv_ctx){KV_CPU, 2}),
+                        rows("4=2"), dense(), dense()};
     const void *data = NULL;
     int64_t ignored = -1;
     kv_call how = {.flags = KV_FILL_SPARSE, .ignored = &ignored};
@@ -472,9 +430,8 @@ TEST(row_pull_fills_sparse_outs)
     CHECK_OK(kv_init(s, &four, 1, &d, NULL, &e));
     CHECK_OK(kv_pull(s, keys, 4, outs, &how, &e));
     CHECK_INT(ignored, 0);
-    check(outs[0], 2, (int64_t[]){1, 3},
-          (double[]){1.5, 0}); /* a row of zeros that is held stays */
-    check(outs[1], 1, (int64_t[]){2}, (double[]){7});
+    check_rows(outs[0], "1=1.5 3=0"); /* a row of zeros that is held stays */
+    check_rows(outs[1], "2=7");
     CHECK_OK(kv_array_read(outs[2], &data, &e));
     CHECK(memcmp(data, (float[10]){0, 0, 0, 0, 7, 7}, 40) == 0);
     CHECK_OK(kv_array_read(outs[3], &data, &e));
@@ -485,17 +442,14 @@ TEST(row_pull_fills_sparse_outs)
 
 TEST(row_pull_fill_out_of_memory)
 {
-    own_kv *s = open_store("local", rows(2, (int64_t[]){1, 3}, (double[]){5, 6}));
+    own_kv *s = open_store("local", rows("1=5 3=6"));
     kv_key keys[] = {key, key};
     for (int n = 1, rc = KV_E_MEMORY; rc; n++) {
-        own_arrays *outs[] = {dense(), rows(1, (int64_t[]){4}, (double[]){9}), NULL};
+        own_arrays *outs[] = {dense(), rows("4=9"), NULL};
         rc = WITHOUT_MEMORY(n, kv_pull(s, keys, 2, outs, &(kv_call){.flags = KV_FILL_SPARSE}, &e));
         const float *data = array_elements(outs[0]);
         CHECK(data[2] == (rc ? 0 : 5));
-        if (rc)
-            check(outs[1], 1, (int64_t[]){4}, (double[]){9});
-        else
-            check(outs[1], 2, (int64_t[]){1, 3}, (double[]){5, 6});
+        check_rows(outs[1], rc ? "4=9" : "1=5 3=6");
     }
 }
 

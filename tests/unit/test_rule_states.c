@@ -23,21 +23,8 @@ static uint32_t draw(uint32_t n)
 /* ---- Rules as trees -------------------------------------------------------------------------- */
 
 typedef enum expr_op {
-    NAME,
-    LITERAL,
-    ADD,
-    SUB,
-    MUL,
-    DIV,
-    LESS,
-    MIN,
-    MAX,
-    ROOT,
-    WHERE,
-    WIDE,
-    SUM,
-    NORM,
-    MEAN
+    NAME, LITERAL, ADD, SUB, MUL, DIV, LESS, MIN, MAX, ROOT, WHERE, WIDE, BOTH, NEGATE, CLIP, SUM,
+    NORM, MEAN
 } expr_op;
 
 static const struct {
@@ -50,6 +37,8 @@ static const struct {
     [LESS] = {"(", " < ", ")", 2},      [MIN] = {"min(", ", ", ")", 2},
     [MAX] = {"max(", ", ", ")", 2},     [ROOT] = {"sqrt(abs(", "", "))", 1},
     [WHERE] = {"where(", ", ", ")", 3}, [WIDE] = {"f64(", "", ")", 1},
+    [BOTH] = {"(", " and ", ")", 2},    [NEGATE] = {"(-", "", ")", 1},
+    [CLIP] = {"clip(", ", ", ")", 3},
     [SUM] = {"sum(", "", ")", 1},       [NORM] = {"norm(", "", ")", 1},
     [MEAN] = {"rowmean(", "", ")", 1},
 };
@@ -108,8 +97,8 @@ static int add_expr(rule_tree *r, expr e)
 
 static int any_literal(rule_tree *r)
 {
-    static const double literals[] = {0.1, 2, 0.5, 1, 3, 0.001};
-    return add_expr(r, (expr){.op = LITERAL, .literal = literals[draw(6)]});
+    static const double literals[] = {0.1, 2, 0.5, 1, 3, 0.001, 0, 8, 1e-30};
+    return add_expr(r, (expr){.op = LITERAL, .literal = literals[draw(9)]});
 }
 
 /* A name that can be read: first = INPUT for elements, R for numbers, U for host numbers. whole:
@@ -128,9 +117,9 @@ static int any_expr(rule_tree *r, int depth, bool whole)
 {
     if (depth == 0 || r->nexprs > MAX_EXPRS / 2)
         return draw(4) ? any_name(r, whole) : any_literal(r);
-    uint32_t what = draw(24);
-    bool reduces = what >= 22 && r->reductions < 5 && !(whole && r->by_rows);
-    expr e = {.op = what < 12 ? (expr_op)(ADD + what % 4) : (expr_op)(LESS + what % 6)};
+    uint32_t what = draw(30);
+    bool reduces = what >= 28 && r->reductions < 5 && !(whole && r->by_rows);
+    expr e = {.op = what < 12 ? (expr_op)(ADD + what % 4) : (expr_op)(LESS + what % 9)};
     if (reduces) {
         r->reductions++;
         e.op = r->by_rows ? MEAN : draw(2) ? NORM : SUM;
@@ -437,34 +426,19 @@ static void naive_reduce(const world *w, expr_op op, double *out, const double *
 
 static double naive_one(expr_op op, double x, double y, double z)
 {
-    switch (op) {
-    case ADD:
-        return x + y;
-    case SUB:
-        return x - y;
-    case MUL:
-        return x * y;
-    case DIV:
-        return x / y;
-    case LESS:
-        return x < y;
-    case MIN:
-        return x < y || isnan(x) ? x : y;
-    case MAX:
-        return x > y || isnan(x) ? x : y;
-    case ROOT:
-        return sqrt(fabs(x));
-    case WHERE:
-        return x != 0 ? y : z;
-    case NAME:
-    case LITERAL:
-    case WIDE:
-    case SUM:
-    case NORM:
-    case MEAN:
-        break;
-    }
-    return x;
+    return op == ADD      ? x + y
+           : op == SUB    ? x - y
+           : op == MUL    ? x * y
+           : op == DIV    ? x / y
+           : op == LESS   ? x < y
+           : op == MIN    ? (x < y || isnan(x) ? x : y)
+           : op == MAX    ? (x > y || isnan(x) ? x : y)
+           : op == ROOT   ? sqrt(fabs(x))
+           : op == WHERE  ? (x != 0 ? y : z)
+           : op == BOTH   ? x != 0 && y != 0
+           : op == NEGATE ? -x
+           : op == CLIP   ? (x > z ? z : x < y ? y : x)
+                          : x; /* f64() changes nothing here */
 }
 
 /* Names and literals hold numbers of T whatever they are read for. binary64: a host line. */

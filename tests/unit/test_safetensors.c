@@ -3,23 +3,14 @@
 
 #include <fcntl.h>
 
+#include "store_help.h"
 #include "test_checkpoint.h"
+#include "test_image.h"
 #include "test_io.h"
 
 #define NAME "x.safetensors"
 
 /* ---- Files in memory ------------------------------------------------------------------------- */
-
-typedef struct image {
-    char *data;
-    size_t n;
-} image;
-
-#define own_image OWN(image_free) image
-static void image_free(image *m)
-{
-    free(m->data);
-}
 
 static image written(const safetensors_item *items, int64_t n, const checkpoint_text *pairs,
                      int64_t npairs)
@@ -64,8 +55,7 @@ static const char pinned[] = "\x98\0\0\0\0\0\0\0"
                              "{\"__metadata__\":{\"format\":\"pt\"},"
                              "\"on\":{\"dtype\":\"BOOL\",\"shape\":[3],\"data_offsets\":[24,27]},"
                              "\"w\":{\"dtype\":\"F32\",\"shape\":[2,3],\"data_offsets\":[0,24]}}"
-                             "       "
-                             "\0\0\x80\x3F\0\0\0\x40\0\0\x40\x40"
+                             "       \0\0\x80\x3F\0\0\0\x40\0\0\x40\x40"
                              "\0\0\x80\x40\0\0\xA0\x40\0\0\xC0\x40"
                              "\1\0\1";
 
@@ -235,70 +225,35 @@ TEST(safetensors_write_full)
 
 /* ---- Files on disk --------------------------------------------------------------------------- */
 
-typedef struct folder {
-    char path[64], file[96];
-} folder;
-
-static folder new_folder(void)
-{
-    folder d;
-    CHECK(mkdtemp(memory_path(d.path, sizeof d.path, "kv-safetensors")) != NULL);
-    snprintf(d.file, sizeof d.file, "%s/m.safetensors", d.path);
-    return d;
-}
-
-static void put_file(const folder *d, const void *data, size_t n)
-{
-    FILE *f = fopen(d->file, "wb");
-    CHECK(fwrite(data, 1, n, f) == n);
-    fclose(f);
-}
-
-static void remove_folder(const folder *d)
-{
-    unlink(d->file);
-    rmdir(d->path);
-}
-
 TEST(safetensors_file)
 {
-    folder d = new_folder();
     checkpoint *s = NULL;
-    char want[200];
-    snprintf(want, sizeof want, "cannot read \"%s\": No such file or directory", d.file);
-    CHECK_ERR(checkpoint_open(&s, d.file, NULL, &e), KV_E_IO, want);
-    snprintf(want, sizeof want,
-             "%s: the folder has no *.safetensors and no *.safetensors.index.json", d.path);
-    CHECK_ERR(checkpoint_open(&s, d.path, NULL, &e), KV_E_FORMAT, want);
+    IN_FOLDER(NAME, "old");
+    CHECK_ERR(checkpoint_open(&s, NAME, NULL, &e), KV_E_IO,
+              "cannot read \"" NAME "\": No such file or directory");
+    CHECK_ERR(checkpoint_open(&s, ".", NULL, &e), KV_E_FORMAT,
+              ".: the folder has no *.safetensors and no *.safetensors.index.json");
     CHECK(!s);
 
-    put_file(&d, sample.data, sample.n);
-    CHECK_OK(checkpoint_open(&s, d.file, NULL, &e));
-    kv_array *a = MADE(kv_array, checkpoint_load_name, s, "on");
-    CHECK_INT(kv_array_size(a), 3);
-    kv_array_unref(a);
-    a = NULL;
-    snprintf(want, sizeof want, "%s: there is no tensor \"off\"", d.file);
-    CHECK_ERR(checkpoint_load_name(&a, s, "off", &e), KV_E_NAME, want);
+    file_fill(NAME, sample.data, sample.n);
+    CHECK_OK(checkpoint_open(&s, NAME, NULL, &e));
+    own_array *on = MADE(kv_array, checkpoint_load_name, s, "on"), *none = NULL;
+    CHECK_INT(kv_array_size(on), 3);
+    CHECK_ERR(checkpoint_load_name(&none, s, "off", &e), KV_E_NAME,
+              NAME ": there is no tensor \"off\"");
 
     /* Replaced: what is open stays. Shortened: said. */
-    char moved[128];
-    snprintf(moved, sizeof moved, "%s/old", d.path);
-    CHECK(rename(d.file, moved) == 0);
-    put_file(&d, "new", 3);
-    CHECK_OK(checkpoint_load_name(&a, s, "w", &e));
-    kv_array_unref(a);
-    a = NULL;
-    CHECK(truncate(moved, 165) == 0);
-    snprintf(want, sizeof want, "%s: the file became shorter while it was read", d.file);
-    CHECK_ERR(checkpoint_load_name(&a, s, "w", &e), KV_E_IO, want);
-    CHECK(!a);
+    CHECK(rename(NAME, "old") == 0);
+    file_fill(NAME, "new", 3);
+    own_array *w = MADE(kv_array, checkpoint_load_name, s, "w");
+    CHECK_INT(kv_array_size(w), 6);
+    CHECK(truncate("old", 165) == 0);
+    CHECK_ERR(checkpoint_load_name(&none, s, "w", &e), KV_E_IO,
+              NAME ": the file became shorter while it was read");
+    CHECK(!none);
     checkpoint_close(s);
-    snprintf(want, sizeof want, "%s: cut within the length of its header: 5 of 8 bytes are missing",
-             d.file);
-    CHECK_ERR(checkpoint_open(&s, d.file, NULL, &e), KV_E_FORMAT, want);
-    unlink(moved);
-    remove_folder(&d);
+    CHECK_ERR(checkpoint_open(&s, NAME, NULL, &e), KV_E_FORMAT,
+              NAME ": cut within the length of its header: 5 of 8 bytes are missing");
 }
 
 TEST(safetensors_pipe)
@@ -321,25 +276,16 @@ TEST(safetensors_large)
     static const char header[] =
         "{\"big\":{\"dtype\":\"U8\",\"shape\":[6000000000],\"data_offsets\":[0,6000000000]},"
         "\"end\":{\"dtype\":\"U8\",\"shape\":[3],\"data_offsets\":[6000000000,6000000003]}}";
-    folder d = new_folder();
-    kv_array *a = NULL;
-    const void *data;
-    image m = made(header, sizeof header - 1, 0);
-    put_file(&d, m.data, m.n);
-    int fd = open(d.file, O_WRONLY);
-    if (pwrite(fd, "end", 3, (off_t)m.n + 6000000000) != 3) {
-        remove_folder(&d);
+    IN_FOLDER(NAME, NULL);
+    own_image m = made(header, sizeof header - 1, 0);
+    file_fill(NAME, m.data, m.n);
+    int fd = open(NAME, O_WRONLY);
+    if (pwrite(fd, "end", 3, (off_t)m.n + 6000000000) != 3)
         test_skip("no room for a sparse file of 6 GB");
-    }
     close(fd);
-    checkpoint *s = MADE(checkpoint, checkpoint_open, d.file, NULL);
-    CHECK_OK(checkpoint_load_name(&a, s, "end", &e));
-    CHECK_OK(kv_array_read(a, &data, &e));
-    CHECK(memcmp(data, "end", 3) == 0);
-    kv_array_unref(a);
-    checkpoint_close(s);
-    free(m.data);
-    remove_folder(&d);
+    own_checkpoint *s = MADE(checkpoint, checkpoint_open, NAME, NULL);
+    own_array *a = MADE(kv_array, checkpoint_load_name, s, "end");
+    CHECK(memcmp(array_elements(a), "end", 3) == 0);
 }
 
 /* ---- Hostile files --------------------------------------------------------------------------- */
@@ -474,13 +420,11 @@ TEST(safetensors_headers)
         {"{\"a\":" T("[1]", "4") "}", 4,
          "tensor \"a\": its data_offsets are not a begin and an end"},
         {"{\"a\":" T("[2,3]", "[0,20]") "}", 20,
-         "tensor \"a\" of shape (2, 3) and dtype F32 needs 24 bytes, its data_offsets give it "
-         "20"},
+         "tensor \"a\" of shape (2, 3) and dtype F32 needs 24 bytes, its data_offsets give it 20"},
         {"{\"a\":" T("[]", "[0,0]") "}", 0,
          "tensor \"a\" of shape () and dtype F32 needs 4 bytes, its data_offsets give it 0"},
         {"{\"a\":" T("[0,5]", "[0,4]") "}", 4,
-         "tensor \"a\" of shape (0, 5) and dtype F32 needs 0 bytes, its data_offsets give it "
-         "4"},
+         "tensor \"a\" of shape (0, 5) and dtype F32 needs 0 bytes, its data_offsets give it 4"},
         {"{\"a\":" T("[999999999999999,999999999999999]", "[0,4]") "}", 4,
          "tensor \"a\" of shape (999999999999999, 999999999999999) is too large"},
         {"{\"a\":" T("[4294967296,1073741824]", "[0,0]") "}", 0,

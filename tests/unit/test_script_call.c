@@ -1,134 +1,82 @@
 /* The call form, and blocks by indentation: their trees are those of commands and of braces. */
-#include "language.h"
 #include "session/session.h"
-#include "syntax/command.h"
-#include "syntax/parse_statement.h"
 #include "syntax/read_unit.h"
-#include "test_lang.h"
-
-static void dump_statement(buf *out, const ast *node)
-{
-    switch ((statement_kind)node->kind) {
-    case STMT_SHOW: lang_dump(out, node->kid[0], dump_statement); break;
-    case STMT_ASSIGN: lang_form(out, "=", node, 0, dump_statement); break;
-    case STMT_COMMAND:
-        lang_form(out, ((const command *)node->u.other)->name, node, 0, dump_statement);
-        break;
-    case STMT_OPTION:
-        buf_printf(out, "--%s", node->u.text);
-        lang_kids(out, node, 0, dump_statement);
-        break;
-    case STMT_IF: lang_form(out, "if", node, 0, dump_statement); break;
-    case STMT_FOR: lang_form(out, "for", node, 0, dump_statement); break;
-    case STMT_WHILE: lang_form(out, "while", node, 0, dump_statement); break;
-    case STMT_DEF:
-        buf_printf(out, "(def %s ", node->u.text);
-        lang_dump(out, node->kid[0], dump_statement);
-        buf_char(out, ')');
-        break;
-    case STMT_RETURN: lang_form(out, "return", node, 0, dump_statement); break;
-    case STMT_BREAK: buf_add(out, "(break)"); break;
-    case STMT_RULE: lang_dump_rule(out, node->u.other); break;
-    case STMT_REPEAT:
-    case STMT_CONTINUE:
-    case STMT_REDIRECT:
-    case STMT_SHELL:
-    case STMT_SOURCE:
-    case STMT_BROKEN: buf_add(out, "?"); break;
-    }
-}
-
-static bool script(lang_text *t)
-{
-    language_init();
-    const ast *body = statement_parse_all(&t->p);
-    for (uint32_t i = 0; body && i < body->n; i++) {
-        if (i > 0)
-            buf_char(&t->out, ' ');
-        lang_dump(&t->out, body->kid[i], dump_statement);
-    }
-    return body != NULL;
-}
+#include "test_statement.h"
 
 TEST(script_call_methods)
 {
-    LANG_TREES(script,
-        {"kv.push(3, a)", "(of kv (push (key $3) [a]))"},
-        {"b.push(keys, [a, a], -1)", "(of b (push (key $keys) [[a a]] --priority (- 1)))"},
-        {"kv.push(value=a, key='w')", "(of kv (push (key $\"w\") [a]))"},
-        {"kv.pull(3, a)", "(of kv (pull (key $3) --out a))"},
+    LANG_TREES(parse_statements,
+        {"kv.push(3, a)", "(show (of kv (push (key $3) [a])))"},
+        {"b.push(keys, [a, a], -1)", "(show (of b (push (key $keys) [[a a]] (--priority (- 1)))))"},
+        {"kv.push(value=a, key='w')", "(show (of kv (push (key $\"w\") [a])))"},
+        {"kv.pull(3, a)", "(show (of kv (pull (key $3) (--out a))))"},
         {"kv.pull(3, out = a, ignore_sparse=False)",
-         "(of kv (pull (key $3) --out a --ignore-sparse false))"},
-        {"kv.pull(3, None)", "(of kv (pull (key $3)))"},
-        {"kv.pull(3, ctx=gpu(1))", "(of kv (pull (key $3) --ctx (gpu 1)))"},
+         "(show (of kv (pull (key $3) (--out a) (--ignore-sparse false))))"},
+        {"kv.pull(3, None)", "(show (of kv (pull (key $3))))"},
+        {"kv.pull(3, ctx=gpu(1))", "(show (of kv (pull (key $3) (--ctx (gpu 1)))))"},
         {"kv.row_sparse_pull('4', b, row_ids=r)",
-         "(of kv (row-sparse-pull (key $\"4\") --out b --row-ids r))"},
-        {"kv.type", "(of kv (type))"},
-        {"kv.type()", "(of kv (type))"},
-        {"kv.rank + 1", "(+ (of kv (rank)) 1)"},
+         "(show (of kv (row-sparse-pull (key $\"4\") (--out b) (--row-ids r))))"},
+        {"kv.type", "(show (of kv (type)))"}, {"kv.type()", "(show (of kv (type)))"},
+        {"kv.rank + 1", "(show (+ (of kv (rank)) 1))"},
         {"x = kv.pull(3)[0]", "(= x (index (of kv (pull (key $3))) 0))"},
-        {"kv._set_updater(f)", "(of kv (set-updater \"f\"))"},
-        {"kv.set_updater('adam', beta1=0.5)", "(of kv (set-updater \"adam\" --beta1 0.5))"},
-        {"kv.set_optimizer(mx.optimizer.SGD())", "(of kv (set-optimizer \"SGD\"))"},
+        {"kv._set_updater(f)", "(show (of kv (set-updater \"f\")))"},
+        {"kv.set_updater('adam', beta1=0.5)",
+         "(show (of kv (set-updater \"adam\" (--beta1 0.5))))"},
+        {"kv.set_optimizer(mx.optimizer.SGD())", "(show (of kv (set-optimizer \"SGD\")))"},
         {"kv.set_optimizer(optimizer.create('sgd', learning_rate=0.5), momentum=1)",
-         "(of kv (set-optimizer \"sgd\" --learning-rate 0.5 --momentum 1))"},
+         "(show (of kv (set-optimizer \"sgd\" (--learning-rate 0.5) (--momentum 1))))"},
         {"kv.set_gradient_compression({'type': '2bit', 'threshold': 0.5,})",
-         "(of kv (set-gradient-compression \"2bit\" --threshold 0.5))"},
+         "(show (of kv (set-gradient-compression \"2bit\" (--threshold 0.5))))"},
         {"kv.set_gradient_compression(compression_params={\n'type': '2bit'})",
-         "(of kv (set-gradient-compression \"2bit\"))"},
+         "(show (of kv (set-gradient-compression \"2bit\")))"},
         {"kv.save_optimizer_states('f', True)",
-         "(of kv (save-states \"f\" --dump-optimizer))"},
-        {"kv.save_states('f', dump_optimizer=False)", "(of kv (save-states \"f\"))"},
-        {"kv._barrier(); kv.barrier()", "(of kv (barrier)) (of kv (barrier))"},
-        {"kv._send_command_to_servers(9, 'x')", "(of kv (send-command 9 \"x\"))"},
-        {"kv.list()", "(of kv (list _))"},
-        {"kv = mx.kv.create('local')", "(create \"local\" --name \"kv\")"},
-        {"b = kv.create()", "(create _ --name \"b\")"},
-        {"x.sum()", "(.sum x)"},
-        {"a.asnumpy()", "(.dense a)"});
+         "(show (of kv (save-states \"f\" (--dump-optimizer))))"},
+        {"kv.save_states('f', dump_optimizer=False)", "(show (of kv (save-states \"f\")))"},
+        {"kv._barrier(); kv.barrier()", "(show (of kv (barrier))) (show (of kv (barrier)))"},
+        {"kv._send_command_to_servers(9, 'x')", "(show (of kv (send-command 9 \"x\")))"},
+        {"kv.list()", "(show (of kv (list _)))"},
+        {"kv = mx.kv.create('local')", "(create \"local\" (--name \"kv\"))"},
+        {"b = kv.create()", "(create _ (--name \"b\"))"},
+        {"x.sum()", "(show (.sum x))"}, {"a.asnumpy()", "(show (.dense a))"});
 }
 
 TEST(script_call_modules)
 {
-    LANG_TREES(script,
-        {"import mxnet as mx", "{}"},
-        {"from mxnet import np, npx, kv\n1", "{} 1"},
+    LANG_TREES(parse_statements,
+        {"import mxnet as mx", "{}"}, {"from mxnet import np, npx, kv\n1", "{} (show 1)"},
         {"npx.set_np()", "{}"},
-        {"mx.nd.sparse.zeros('row_sparse', s)", "(zeros \"row_sparse\" s)"},
-        {"np.ones((2,3))", "(ones (, 2 3))"},
-        {"mx.gpu(i)", "(gpu i)"},
-        {"import mxnet", "{}"},
-        {"mxnet.nd.ones((2,3))", "(ones (, 2 3))"},
-        {"kv = mxnet.kvstore.create(name='local')", "(create \"local\" --name \"kv\")"},
-        {"kv = mx.kvstore.base.create('local')", "(create \"local\" --name \"kv\")"},
-        {"kvstore.base", "(.base kvstore)"},
-        {"mxnet = 3; mxnet.sum()", "(= mxnet 3) (.sum mxnet)"},
-        {"np = 3; np.sum()", "(= np 3) (.sum np)"},
-        {"import = 3", "(= import 3)"},
-        {"[True, False, None]", "[true false none]"},
-        {"help(kv)", "(help \"kv\")"},
+        {"mx.nd.sparse.zeros('row_sparse', s)", "(show (zeros \"row_sparse\" s))"},
+        {"np.ones((2,3))", "(show (ones (, 2 3)))"}, {"mx.gpu(i)", "(show (gpu i))"},
+        {"import mxnet", "{}"},               {"mxnet.nd.ones((2,3))", "(show (ones (, 2 3)))"},
+        {"kv = mxnet.kvstore.create(name='local')", "(create \"local\" (--name \"kv\"))"},
+        {"kv = mx.kvstore.base.create('local')", "(create \"local\" (--name \"kv\"))"},
+        {"kvstore.base", "(show (.base kvstore))"},
+        {"mxnet = 3; mxnet.sum()", "(= mxnet 3) (show (.sum mxnet))"},
+        {"np = 3; np.sum()", "(= np 3) (show (.sum np))"},   {"import = 3", "(= import 3)"},
+        {"[True, False, None]", "(show [true false none])"}, {"help(kv)", "(help \"kv\")"},
         {"help()", "(help _)"},
-        {"mx.optimizer.SGD(wd=1)", "(SGD wd=1)"},
+        {"mx.optimizer.SGD(wd=1)", "(show (SGD wd=1))"},
         {"opt = optimizer.create('adam')", "(= opt (create_optimizer \"adam\"))"},
-        {"mx.lr_scheduler.FactorScheduler(3)", "(FactorScheduler 3)"},
-        {"optimizer.lr", "(.lr optimizer)"},
+        {"mx.lr_scheduler.FactorScheduler(3)", "(show (FactorScheduler 3))"},
+        {"optimizer.lr", "(show (.lr optimizer))"},
         {"help(kv._set_updater)", "(help \"set-updater\")"});
 }
 
+/* A hint, and a code. */
+#define PUSH "kv.push(key, value, priority=0)", KV_E_USAGE
+#define FITS_NEITHER                                                                               \
+    "the indentation of this line fits neither the block above it nor the line that begins the "   \
+    "block"
+
 TEST(script_call_errors)
 {
-    LANG_ERRORS(script,
-        {"kv.push", "1:4-8", "`push` needs key", "kv.push(key, value, priority=0)", KV_E_USAGE},
-        {"kv.push(3)", "1:4-8", "`push` needs value", "kv.push(key, value, priority=0)",
-         KV_E_USAGE},
-        {"kv.push(3, 1, 2, 3)", "1:18-19", "`push` takes fewer arguments",
-         "kv.push(key, value, priority=0)", KV_E_USAGE},
-        {"kv.push(key=3, 1)", "1:16-17", "`push` has a plain argument behind a named one",
-         "kv.push(key, value, priority=0)", KV_E_USAGE},
-        {"kv.push(3, 1, value=3)", "1:21-22", "`push` has two values for VALUES",
-         "kv.push(key, value, priority=0)", KV_E_USAGE},
-        {"kv.push(3, 1, 2, priority=3)", "1:27-28", "`push` has two values for priority",
-         "kv.push(key, value, priority=0)", KV_E_USAGE},
+    LANG_ERRORS(parse_statements,
+        {"kv.push", "1:4-8", "`push` needs key", PUSH},
+        {"kv.push(3)", "1:4-8", "`push` needs value", PUSH},
+        {"kv.push(3, 1, 2, 3)", "1:18-19", "`push` takes fewer arguments", PUSH},
+        {"kv.push(key=3, 1)", "1:16-17", "`push` has a plain argument behind a named one", PUSH},
+        {"kv.push(3, 1, value=3)", "1:21-22", "`push` has two values for VALUES", PUSH},
+        {"kv.push(3, 1, 2, priority=3)", "1:27-28", "`push` has two values for priority", PUSH},
         {"kv.push(3, 1, out=b)", "1:15-18", "`push` has no argument out",
          "kv.pushpull(key, value, out=a) pushes, then pulls into a", KV_E_USAGE},
         {"kv.row_sparse_pull(3)", "1:4-19", "`row-sparse-pull` needs row-ids",
@@ -173,39 +121,35 @@ TEST(script_call_table)
 
 TEST(script_call_indented_blocks)
 {
-    LANG_TREES(script,
-        {"def f(a):\n    return a\nf(1)", "(def f {(return a)}) (f 1)"},
-        {"def f(a): b = a; return b\nf(1)", "(def f {(= b a) (return b)}) (f 1)"},
-        {"if a:\n  if b:\n    1\nelse:\n  2", "(if a {(if b {1})} {2})"},
-        {"if a:\n  1\nelif b:\n  2\nelse:\n  3\n4", "(if a {1} (if b {2} {3})) 4"},
-        {"for i in l:\n\n  # why\n  1\n\n  2\n\n3", "(for i l {1 2}) 3"},
-        {"while a:\n\tif b: break\n\tc\n", "(while a {(if b {(break)}) c})"},
-        {">>> if a:\n...     1\n...\n>>> 2", "(if a {1}) 2"},
+    LANG_TREES(parse_statements,
+        {"def f(a):\n    return a\nf(1)", "(def (f a) {(return a)}) (show (f 1))"},
+        {"def f(a): b = a; return b\nf(1)", "(def (f a) {(= b a) (return b)}) (show (f 1))"},
+        {"if a:\n  if b:\n    1\nelse:\n  2", "(if a {(if b {(show 1)})} {(show 2)})"},
+        {"if a:\n  1\nelif b:\n  2\nelse:\n  3\n4",
+         "(if a {(show 1)} (if b {(show 2)} {(show 3)})) (show 4)"},
+        {"for i in l:\n\n  # why\n  1\n\n  2\n\n3", "(for i l {(show 1) (show 2)}) (show 3)"},
+        {"while a:\n\tif b: break\n\tc\n", "(while a {(if b {(break)}) (show c)})"},
+        {">>> if a:\n...     1\n...\n>>> 2", "(if a {(show 1)}) (show 2)"},
         {">>> def update(key, input, stored):\n>>>     print 'x'\n"
          ">>>     stored += input * 2\n>>> 1",
-         "(def update {(print [\"x\"]) (= stored (* input 2))}) 1"},
+         "(def (update key input stored) {(print [\"x\"]) (+= stored (* input 2))}) (show 1)"},
         /* statements of rules alone make it an updater alone */
         {"def u(k, grad, w):\n    'it keeps a state'\n    state m\n    print k\n    w[:] = grad - "
-         "w",
-         "(updater u {(state m) (print key) (= stored (- input stored))})"},
+         "w", "(updater u {(state m) (print key) (= stored (- input stored))})"},
         {"def u(input, key, stored):\n    if t > 1: skip\n    elif t > 0: fail 'no'\n"
          "    stored -= key",
-         "(updater u {(if (> t 1) {(skip)} (if (> t 0) {(fail \"no\")})) "
-         "(= stored (- stored input))})"},
-        {"def f(a, b, c):\n    c += a\n    return c", "(def f {(= c a) (return c)})"});
+         "(updater u {(if (> t 1) {(skip)} (if (> t 0) {(fail \"no\")})) (= stored (- stored "
+         "input))})"},
+        {"def f(a, b, c):\n    c += a\n    return c", "(def (f a b c) {(+= c a) (return c)})"});
 }
 
 TEST(script_call_indentation_errors)
 {
-    LANG_ERRORS(script,
+    LANG_ERRORS(parse_statements,
         {"def f(a):\nx = 1", "1:9-10", "lines that are indented more are needed behind this `:`",
          ""},
-        {"if a:\n    1\n  2\n", "3:3-4",
-         "the indentation of this line fits neither the block above it nor the line that begins "
-         "the block", ""},
-        {"if a:\n    1\n      2\n", "3:7-8",
-         "the indentation of this line fits neither the block above it nor the line that begins "
-         "the block", ""},
+        {"if a:\n    1\n  2\n", "3:3-4", FITS_NEITHER, ""},
+        {"if a:\n    1\n      2\n", "3:7-8", FITS_NEITHER, ""},
         {"def u(k, g, w):\n    state m\n    if t == 1:\n        w = g\n    w += g", "4:9-10",
          "in a def `w = …` does not change the stored array", "w[:] = …"},
         {"def u(k, g, w):\n    state m\n    w[0] += g", "3:7-8",

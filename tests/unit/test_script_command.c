@@ -52,8 +52,7 @@ static const command scan = {
     .name = "scan",
     .args = {{ARG_PATH, "A", false}, {ARG_PATH, "B", false}, {ARG_PATHS, "GLOB...", true}},
     .options = {{"rename", OPTION_RAWS, "s/RE/TO/"},
-                {"out", OPTION_PATH, "FILE"},
-                {"rtol", OPTION_VALUE, "R"},
+                {"out", OPTION_PATH, "FILE"}, {"rtol", OPTION_VALUE, "R"},
                 {"brief", OPTION_FLAG, NULL}},
     .flags = COMMAND_GIVES,
     .run = cmd_scan,
@@ -133,6 +132,11 @@ static void check_error(const char *text, kv_code code, const char *want, const 
     CHECK_FAILED(rc, code, want);
 }
 
+static void refused(const char *text, kv_code code, const char *want)
+{
+    check_error(text, code, want, "");
+}
+
 TEST(script_command_paths)
 {
     check("m/ ../x/y.safetensors", "path m/|path ../x/y.safetensors");
@@ -174,16 +178,16 @@ TEST(script_command_word_mistakes)
     check_error("scan a", KV_E_USAGE, "scan needs B",
                 "usage: scan A B [GLOB...] [--rename s/RE/TO/]... [--out FILE] [--rtol R] "
                 "[--brief]");
-    check_error("scan a b --rename", KV_E_USAGE, "--rename needs a value: --rename s/RE/TO/", "");
-    check_error("scan a b --out --brief", KV_E_USAGE, "--out needs a value: --out FILE", "");
-    check_error("scan a b --out x --out y", KV_E_USAGE, "--out is given twice", "");
-    check_error("scan a b --brief --brief", KV_E_USAGE, "--brief is given twice", "");
+    refused("scan a b --rename", KV_E_USAGE, "--rename needs a value: --rename s/RE/TO/");
+    refused("scan a b --out --brief", KV_E_USAGE, "--out needs a value: --out FILE");
+    refused("scan a b --out x --out y", KV_E_USAGE, "--out is given twice");
+    refused("scan a b --brief --brief", KV_E_USAGE, "--brief is given twice");
     check_error("scan a b -x", KV_E_USAGE, "`-x` is no option",
                 "! before the line runs it in a shell; a file of this name stands in quotes");
-    check_error("scan a b c\"d\"", KV_E_SYNTAX, "a blank is needed before `\"d\"`", "");
-    check_error("x = 3; scan a $x", KV_E_DTYPE, "a path is a text, not an integer", "");
-    check_error("scan a b [1", KV_E_ASSERT, "3 words were given", "");
-    check_error("scan a b --rename $y", KV_E_NAME, "there is no variable `y`", "");
+    refused("scan a b c\"d\"", KV_E_SYNTAX, "a blank is needed before `\"d\"`");
+    refused("x = 3; scan a $x", KV_E_DTYPE, "a path is a text, not an integer");
+    refused("scan a b [1", KV_E_ASSERT, "3 words were given");
+    refused("scan a b --rename $y", KV_E_NAME, "there is no variable `y`");
 }
 
 TEST(script_command_answers)
@@ -319,8 +323,7 @@ TEST(script_command_hints)
     } options[] = {
         {"scan a b --", "--brief --out --rename --rtol "},
         {"scan a b --rename x --brief c --", "--out --rename --rtol "},
-        {"scan a --r", "--rename --rtol "},
-        {"scan a b --dt", ""},
+        {"scan a --r", "--rename --rtol "}, {"scan a b --dt", ""},
     };
     own_session s = new_session();
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

@@ -24,8 +24,7 @@ TEST(script_diff_leaves_out_what_is_equal)
 {
     check_diff("1\n2\n3\n4\nx\n5\n6\n7", "1\n2\n3\n4\ny\n5\n6\n7",
                "  ... 2 equal lines\n  3\n  4\n- x\n+ y\n  5\n  6\n  7\n");
-    check_diff("x\n1\n2\n3\n4", "y\n1\n2\n3\n4",
-               "- x\n+ y\n  1\n  2\n  ... 2 equal lines\n");
+    check_diff("x\n1\n2\n3\n4", "y\n1\n2\n3\n4", "- x\n+ y\n  1\n  2\n  ... 2 equal lines\n");
 }
 
 /* Middles that are too long for the table are shown one after the other, each cut. */

@@ -60,6 +60,11 @@ static void check_error(const char *text, kv_code code, const char *want, const 
     CHECK_FAILED(rc, code, want);
 }
 
+static void refused(const char *text, kv_code code, const char *want)
+{
+    check_error(text, code, want, "");
+}
+
 TEST(function_table_is_sorted)
 {
     language_init();
@@ -140,16 +145,15 @@ TEST(function_arguments)
                 "did you mean dtype?");
     check_error("ones(2, nothing=1)", KV_E_USAGE, "ones() has no argument nothing",
                 "ones(shape, dtype=, ctx=)");
-    check_error("sum(ones(2), axis=0, axis=1)", KV_E_USAGE, "sum() has the argument axis twice",
-                "");
-    check_error("ones(dtype=\"int8\", 2)", KV_E_USAGE,
-                "ones() has a plain argument behind a named one", "");
+    refused("sum(ones(2), axis=0, axis=1)", KV_E_USAGE, "sum() has the argument axis twice");
+    refused("ones(dtype=\"int8\", 2)", KV_E_USAGE,
+                "ones() has a plain argument behind a named one");
     check_error("concat(a=[1])", KV_E_USAGE, "concat() has no argument a", "concat(a…, axis=)");
     check_error("ones((2,3), \"int8\", gpu(1), 5)", KV_E_USAGE,
                 "ones() takes 1 to 3 arguments, not 4", "ones(shape, dtype=, ctx=)");
     check_error("ones(2, 3, gpu(1), gpu(2), gpu(3))", KV_E_USAGE,
                 "ones() takes 1 to 3 arguments, not 4", "ones(shape, dtype=, ctx=)");
-    check_error("full(2, 3, \"int8\")", KV_E_DTYPE, "a text is not a number", "");
+    refused("full(2, 3, \"int8\")", KV_E_DTYPE, "a text is not a number");
 }
 
 /* Element-wise functions are operators of a tree unless arguments are named. */
@@ -164,12 +168,10 @@ TEST(function_named_arguments_of_elements)
     check_error("abs(y=3)", KV_E_USAGE, "abs() has no argument y", "abs(x)");
     check_error("clip(ones(2), a_max=2)", KV_E_USAGE, "clip() needs the argument a_min",
                 "clip(x, a_min, a_max=)");
-    check_error("clip(a_min=1, 2)", KV_E_USAGE, "clip() has a plain argument behind a named one",
-                "");
-    check_error("abs(x={})", KV_E_DTYPE, "abs takes numbers and arrays, not a dict", "");
-    check_error("clip(1, {}, 2)", KV_E_DTYPE, "clip takes numbers and arrays, not a dict", "");
-    check_error("where(ones(2), 1, [1, \"a\"])", KV_E_DTYPE, "an array holds numbers, not a text",
-                "");
+    refused("clip(a_min=1, 2)", KV_E_USAGE, "clip() has a plain argument behind a named one");
+    refused("abs(x={})", KV_E_DTYPE, "abs takes numbers and arrays, not a dict");
+    refused("clip(1, {}, 2)", KV_E_DTYPE, "clip takes numbers and arrays, not a dict");
+    refused("where(ones(2), 1, [1, \"a\"])", KV_E_DTYPE, "an array holds numbers, not a text");
 }
 
 TEST(function_constructors)
@@ -208,31 +210,28 @@ TEST(function_constructors)
 
 TEST(function_constructor_errors)
 {
-    check_error("ones(2, 3.5)", KV_E_DTYPE, "a dtype is a text such as \"float16\", not a float",
-                "");
-    check_error("ones(2.5)", KV_E_DTYPE, "a size in a shape is a whole number, not 2.5", "");
-    check_error("ones(\"a\")", KV_E_DTYPE, "a shape is integers, as in (2, 3), not a text", "");
-    check_error("ones([1, \"a\"])", KV_E_DTYPE, "a size in a shape is an integer, not a text", "");
-    check_error("ones(-1)", KV_E_SHAPE, "a shape has no negative sizes, as in (-1,)", "");
-    check_error("ones(1e300)", KV_E_VALUE, "a size in a shape does not fit into 64 bits: 1e+300",
-                "");
-    check_error("ones(4611686018427387904, 4)", KV_E_SHAPE,
-                "shape (4611686018427387904, 4) of float32 is too large: more than 2^63 bytes", "");
-    check_error("ones(2, ctx=1)", KV_E_DTYPE, "ctx is a context such as gpu(1), not an integer",
-                "");
+    refused("ones(2, 3.5)", KV_E_DTYPE, "a dtype is a text such as \"float16\", not a float");
+    refused("ones(2.5)", KV_E_DTYPE, "a size in a shape is a whole number, not 2.5");
+    refused("ones(\"a\")", KV_E_DTYPE, "a shape is integers, as in (2, 3), not a text");
+    refused("ones([1, \"a\"])", KV_E_DTYPE, "a size in a shape is an integer, not a text");
+    refused("ones(-1)", KV_E_SHAPE, "a shape has no negative sizes, as in (-1,)");
+    refused("ones(1e300)", KV_E_VALUE, "a size in a shape does not fit into 64 bits: 1e+300");
+    refused("ones(4611686018427387904, 4)", KV_E_SHAPE,
+                "shape (4611686018427387904, 4) of float32 is too large: more than 2^63 bytes");
+    refused("ones(2, ctx=1)", KV_E_DTYPE, "ctx is a context such as gpu(1), not an integer");
     check_error("zeros(2, dtype=\"float17\")", KV_E_DTYPE, "there is no dtype \"float17\"",
                 "float32 float64 float16 bfloat16 int8 uint8 int32 int64 bool, and f32 f64 f16 "
                 "bf16 i8 u8 i32 i64");
-    check_error("full(2, 300, dtype=\"int8\")", KV_E_VALUE,
-                "300 does not fit into int8: it holds -128 to 127", "");
-    check_error("full(2, 1e39)", KV_E_VALUE, "1e+39 does not fit into float32", "");
-    check_error("arange(0, 1, 0)", KV_E_VALUE, "arange() cannot step by 0", "");
-    check_error("arange(nan)", KV_E_VALUE, "arange() has no such number of elements", "");
-    check_error("arange(inf)", KV_E_VALUE, "arange() has no such number of elements", "");
-    check_error("linspace(0, 1, -1)", KV_E_SHAPE, "a shape has no negative sizes, as in (-1,)", "");
+    refused("full(2, 300, dtype=\"int8\")", KV_E_VALUE,
+                "300 does not fit into int8: it holds -128 to 127");
+    refused("full(2, 1e39)", KV_E_VALUE, "1e+39 does not fit into float32");
+    refused("arange(0, 1, 0)", KV_E_VALUE, "arange() cannot step by 0");
+    refused("arange(nan)", KV_E_VALUE, "arange() has no such number of elements");
+    refused("arange(inf)", KV_E_VALUE, "arange() has no such number of elements");
+    refused("linspace(0, 1, -1)", KV_E_SHAPE, "a shape has no negative sizes, as in (-1,)");
     check_error("array([ones(2), ones(2)])", KV_E_DTYPE, "a list that holds arrays is not an array",
                 "stack([a, b]) makes one array of several");
-    check_error("array([\"a\"])", KV_E_DTYPE, "an array holds numbers, not a text", "");
+    refused("array([\"a\"])", KV_E_DTYPE, "an array holds numbers, not a text");
 }
 
 /* Made by an independent program from the definition of Philox4x32-10. */
@@ -264,19 +263,16 @@ TEST(function_random_draws)
 
 TEST(function_random_errors)
 {
-    check_error("uniform(2, low=1, high=0)", KV_E_VALUE,
-                "uniform() takes a low that is not above high", "");
-    check_error("uniform(2, dtype=\"int8\")", KV_E_DTYPE, "uniform() makes floats, not int8", "");
-    check_error("normal(2, scale=-1)", KV_E_VALUE, "normal() takes a scale that is not negative",
-                "");
-    check_error("randint(2)", KV_E_USAGE, "randint() needs high=, as in randint(2,3, high=10)", "");
-    check_error("randint(2, high=0)", KV_E_VALUE,
-                "randint() has no number from 0 up to but without 0", "");
-    check_error("randint(2, high=300, dtype=\"uint8\")", KV_E_VALUE,
-                "299 does not fit into uint8: it holds 0 to 255", "");
-    check_error("randint(2, high=3, dtype=\"bool\")", KV_E_DTYPE,
-                "randint() makes integers, not bool", "");
-    check_error("uniform(2, seed=\"a\")", KV_E_DTYPE, "seed is an integer, not a text", "");
+    refused("uniform(2, low=1, high=0)", KV_E_VALUE,
+                "uniform() takes a low that is not above high");
+    refused("uniform(2, dtype=\"int8\")", KV_E_DTYPE, "uniform() makes floats, not int8");
+    refused("normal(2, scale=-1)", KV_E_VALUE, "normal() takes a scale that is not negative");
+    refused("randint(2)", KV_E_USAGE, "randint() needs high=, as in randint(2,3, high=10)");
+    refused("randint(2, high=0)", KV_E_VALUE, "randint() has no number from 0 up to but without 0");
+    refused("randint(2, high=300, dtype=\"uint8\")", KV_E_VALUE,
+                "299 does not fit into uint8: it holds 0 to 255");
+    refused("randint(2, high=3, dtype=\"bool\")", KV_E_DTYPE, "randint() makes integers, not bool");
+    refused("uniform(2, seed=\"a\")", KV_E_DTYPE, "seed is an integer, not a text");
 }
 
 TEST(function_facts)
@@ -286,9 +282,9 @@ TEST(function_facts)
           "(2, 3) (2, 1) () 4 3 4");
     check("dtype(ones(1)), dtype([1,2]), ctx(ones(1)), stype(ones(1))",
           "float32 float32 cpu(0) default");
-    check_error("len(3)", KV_E_DTYPE, "an integer has no length", "");
-    check_error("len(array(3))", KV_E_SHAPE, "an array of shape () has no length", "");
-    check_error("shape(\"a\")", KV_E_DTYPE, "a text is no array and no list of numbers", "");
+    refused("len(3)", KV_E_DTYPE, "an integer has no length");
+    refused("len(array(3))", KV_E_SHAPE, "an array of shape () has no length");
+    refused("shape(\"a\")", KV_E_DTYPE, "a text is no array and no list of numbers");
 }
 
 TEST(function_arrangements)
@@ -313,21 +309,18 @@ TEST(function_arrangements)
           "[1. 2.] [3. 4.] (0,)");
     check("tile([1,2], 2), tile([1,2], 2, 2), tile([1,2], (2,1)).shape, tile(5, 3)",
           "[1. 2. 1. 2.] [[1. 2. 1. 2.]\n [1. 2. 1. 2.]] (2, 2) [5. 5. 5.]");
-    check_error("reshape(ones(2,3), 4)", KV_E_SHAPE,
-                "an array of shape (2, 3) cannot have the shape (4,)", "");
-    check_error("concat([])", KV_E_VALUE, "concat() takes at least one array", "");
-    check_error("concat(ones(2), \"a\")", KV_E_DTYPE, "a text is no array and no list of numbers",
-                "");
-    check_error("concat(ones(2), ones(2,2))", KV_E_SHAPE,
-                "arrays of shape (2,) and (2, 2) do not join along axis 0", "");
-    check_error("split(ones(5), 2)", KV_E_VALUE, "an axis of 5 cannot be split into 2 equal parts",
-                "");
-    check_error("split(ones(5), 0)", KV_E_VALUE, "an axis of 5 cannot be split into 0 equal parts",
-                "");
-    check_error("split(ones(5), 5, axis=1)", KV_E_INDEX,
-                "axis 1 is out of range: the array has 1 axis", "");
-    check_error("transpose(ones(2,3), 0, 0)", KV_E_VALUE,
-                "a transpose names every axis once: axis 0 is there twice", "");
+    refused("reshape(ones(2,3), 4)", KV_E_SHAPE,
+                "an array of shape (2, 3) cannot have the shape (4,)");
+    refused("concat([])", KV_E_VALUE, "concat() takes at least one array");
+    refused("concat(ones(2), \"a\")", KV_E_DTYPE, "a text is no array and no list of numbers");
+    refused("concat(ones(2), ones(2,2))", KV_E_SHAPE,
+                "arrays of shape (2,) and (2, 2) do not join along axis 0");
+    refused("split(ones(5), 2)", KV_E_VALUE, "an axis of 5 cannot be split into 2 equal parts");
+    refused("split(ones(5), 0)", KV_E_VALUE, "an axis of 5 cannot be split into 0 equal parts");
+    refused("split(ones(5), 5, axis=1)", KV_E_INDEX,
+                "axis 1 is out of range: the array has 1 axis");
+    refused("transpose(ones(2,3), 0, 0)", KV_E_VALUE,
+                "a transpose names every axis once: axis 0 is there twice");
 }
 
 TEST(function_repeat)
@@ -358,22 +351,19 @@ TEST(function_reductions)
     check("sum(ones(2,3), axis=none), sum(ones(2,3)).shape, max(1, 5, 2.5), min(3, 2)",
           "6.0 () 5 2");
     check("sum(ones(3, \"bool\")).dtype, mean(ones(3, \"int8\")).dtype, mean(ones(3, "
-          "\"float16\")).dtype, "
-          "sum(ones(200, \"int8\")).dtype, argmax(ones(2)).dtype",
+          "\"float16\")).dtype, sum(ones(200, \"int8\")).dtype, argmax(ones(2)).dtype",
           "int64 float32 float16 int64 int64");
     check("dot([1,2],[3,4]), dot(eye(2), arange(2)), dot(ones(2,3), ones(3,1)).shape",
           "11.0 [0. 1.] (2, 1)");
     check("sum(zeros(0)), mean(zeros(0)), sum(zeros(0,2), axis=0)", "0.0 nan [0. 0.]");
-    check_error("max(zeros(0))", KV_E_VALUE, "max() of no elements has no value", "");
-    check_error("sum(ones(2), axis=1)", KV_E_INDEX, "axis 1 is out of range: the array has 1 axis",
-                "");
-    check_error("sum(ones(2), axis=\"a\")", KV_E_DTYPE, "axis is an integer, not a text", "");
-    check_error("max(ones(2), 3, axis=0)", KV_E_USAGE, "max() with axis= takes one array", "");
-    check_error(
+    refused("max(zeros(0))", KV_E_VALUE, "max() of no elements has no value");
+    refused("sum(ones(2), axis=1)", KV_E_INDEX, "axis 1 is out of range: the array has 1 axis");
+    refused("sum(ones(2), axis=\"a\")", KV_E_DTYPE, "axis is an integer, not a text");
+    refused("max(ones(2), 3, axis=0)", KV_E_USAGE, "max() with axis= takes one array");
+    refused(
         "dot(ones(2,3), ones(2,3))", KV_E_SHAPE,
         "dot() of shapes (2, 3) and (2, 3): the last axis of the first must be as long as the "
-        "first axis of the second",
-        "");
+        "first axis of the second");
     check_error("dot(ones(2,3,4), ones(4))", KV_E_SHAPE,
                 "dot() of shapes (2, 3, 4) and (4,): the last axis of the first must be as long as "
                 "the first axis of the second",
@@ -383,25 +373,23 @@ TEST(function_reductions)
 TEST(function_allclose)
 {
     check("allclose([1,2],[1,2.00001]), allclose([1,2],[1,2.0001]), "
-          "allclose([1,2],[1,2.1],rtol=0.1), "
-          "allclose(0,1e-9), allclose(0,1e-7), allclose([1,1],1), allclose([nan],[nan]), "
-          "allclose([inf],[inf]), allclose([1],[inf])",
+          "allclose([1,2],[1,2.1],rtol=0.1), allclose(0,1e-9), allclose(0,1e-7), "
+          "allclose([1,1],1), allclose([nan],[nan]), allclose([inf],[inf]), allclose([1],[inf])",
           "True False True True False True False True False");
     check("allclose(ones(2,3), ones(3)), allclose(ones(2,\"int8\"), [1,1]), allclose(zeros(0), "
           "ones(0))",
           "True True True");
-    check_error("allclose(ones(2), ones(3))", KV_E_SHAPE,
-                "shapes (2,) and (3,) do not broadcast together", "");
+    refused("allclose(ones(2), ones(3))", KV_E_SHAPE,
+                "shapes (2,) and (3,) do not broadcast together");
 }
 
 TEST(function_contexts)
 {
     check("cpu(), gpu(), gpu(3), cpu(0..2), gpu([1,5])",
           "cpu(0) gpu(0) gpu(3) [cpu(0), cpu(1), cpu(2)] [gpu(1), gpu(5)]");
-    check_error("gpu(-1)", KV_E_VALUE, "-1 is not a device number: they go from 0 to 65535", "");
-    check_error("gpu(65536)", KV_E_VALUE, "65536 is not a device number: they go from 0 to 65535",
-                "");
-    check_error("cpu(\"a\")", KV_E_DTYPE, "a device number is an integer, not a text", "");
+    refused("gpu(-1)", KV_E_VALUE, "-1 is not a device number: they go from 0 to 65535");
+    refused("gpu(65536)", KV_E_VALUE, "65536 is not a device number: they go from 0 to 65535");
+    refused("cpu(\"a\")", KV_E_DTYPE, "a device number is an integer, not a text");
 }
 
 TEST(function_store)
@@ -418,7 +406,7 @@ TEST(function_store)
                "[] False local 0 1 0\n[1, 3] True False False 2\n['b'] True False\n");
     buf_release(&out);
     session_release(&s);
-    check_error("has(1.5)", KV_E_DTYPE, "a key is an integer or a text, not a float", "");
+    refused("has(1.5)", KV_E_DTYPE, "a key is an integer or a text, not a float");
 }
 
 TEST(function_lists_and_texts)
@@ -437,49 +425,39 @@ TEST(function_lists_and_texts)
                                                 "sorted([none, 1])", "[none] < [1]",
                                                 "(1, none) < (1, 2)"};
     for (int i = 0; i < 5; i++)
-        check_error(without_order[i], KV_E_DTYPE,
+        refused(without_order[i], KV_E_DTYPE,
                     i < 3 ? "`<` does not compare an integer with none"
-                          : "`<` does not compare none with an integer",
-                    "");
-    check_error("range(1e12)", KV_E_VALUE,
-                "range() gives at most 100000000 numbers, not 1000000000000", "");
-    check_error("range(1, 2, 0)", KV_E_VALUE, "range() cannot step by 0", "");
-    check_error("range(1.5)", KV_E_DTYPE, "a bound of range() is a whole number, not 1.5", "");
-    check_error("int(\"1.5\")", KV_E_VALUE, "\"1.5\" is not an integer", "");
-    check_error("float(\"abc\")", KV_E_VALUE, "\"abc\" is not a number", "");
-    check_error("float(\"\")", KV_E_VALUE, "\"\" is not a number", "");
-    check_error("int(\"99999999999999999999\")", KV_E_VALUE,
-                "99999999999999999999 does not fit into 64 bits", "");
-    check_error("int(nan)", KV_E_VALUE, "int() takes a finite number", "");
-    check_error("int(ones(2))", KV_E_DTYPE, "an array of shape (2,) is not a number", "");
-    check_error("env(3)", KV_E_DTYPE,
-                "the name of an environment variable is a text, not an integer", "");
+                          : "`<` does not compare none with an integer");
+    refused("range(1e12)", KV_E_VALUE,
+                "range() gives at most 100000000 numbers, not 1000000000000");
+    refused("range(1, 2, 0)", KV_E_VALUE, "range() cannot step by 0");
+    refused("range(1.5)", KV_E_DTYPE, "a bound of range() is a whole number, not 1.5");
+    refused("int(\"1.5\")", KV_E_VALUE, "\"1.5\" is not an integer");
+    refused("float(\"abc\")", KV_E_VALUE, "\"abc\" is not a number");
+    refused("float(\"\")", KV_E_VALUE, "\"\" is not a number");
+    refused("int(\"99999999999999999999\")", KV_E_VALUE,
+                "99999999999999999999 does not fit into 64 bits");
+    refused("int(nan)", KV_E_VALUE, "int() takes a finite number");
+    refused("int(ones(2))", KV_E_DTYPE, "an array of shape (2,) is not a number");
+    refused("env(3)", KV_E_DTYPE, "the name of an environment variable is a text, not an integer");
 }
 
 TEST(function_index)
 {
     check("arange(6).reshape(2,3)[1], arange(6).reshape(2,3)[:, ::-1], arange(6).reshape(2,3)[..., "
-          "0], "
-          "arange(3)[-1], arange(4)[1:3]",
+          "0], arange(3)[-1], arange(4)[1:3]",
           "[3. 4. 5.] [[2. 1. 0.]\n [5. 4. 3.]] [0. 3.] 2.0 [1. 2.]");
-    check_error("arange(3)[5]", KV_E_INDEX, "index 5 is out of range: axis 0 has 3", "");
+    refused("arange(3)[5]", KV_E_INDEX, "index 5 is out of range: axis 0 has 3");
 }
 
 /* Every allocation of a call fails once; nothing is lost and nothing crashes. */
 TEST(function_without_memory)
 {
     static const char *const texts[] = {
-        "a = ones(2,3)",
-        "a = concat(ones(2), [1])",
-        "a = split(arange(4), 2)",
-        "a = range(5)",
-        "a = sum(ones(2,3), axis=(0,1))",
-        "a = dot(ones(2,\"int8\"), ones(2))",
-        "a = tile([1,2], 2, 2)",
-        "a = allclose(ones(2,3), ones(3))",
-        "a = str(ones(2))",
-        "a = gpu([1,2])",
-        "a = keys()",
+        "a = ones(2,3)", "a = concat(ones(2), [1])", "a = split(arange(4), 2)", "a = range(5)",
+        "a = sum(ones(2,3), axis=(0,1))", "a = dot(ones(2,\"int8\"), ones(2))",
+        "a = tile([1,2], 2, 2)", "a = allclose(ones(2,3), ones(3))", "a = str(ones(2))",
+        "a = gpu([1,2])", "a = keys()"
     };
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
         int rc = KV_E_MEMORY;

@@ -1,66 +1,8 @@
 /* Statements: commands, control, redirects, the first word that decides. */
 #include "language.h"
 #include "syntax/function.h"
-#include "syntax/parse_statement.h"
 #include "syntax/read_unit.h"
-#include "test_lang.h"
-
-static void dump_redirect(buf *out, const ast *node)
-{
-    static const char *const signs[] = {"->", ">", ">>", "|"};
-    buf_printf(out, "(%s ", signs[node->op]);
-    if (node->n > 0)
-        lang_dump(out, node->kid[0], NULL);
-    else
-        buf_add(out, node->u.text);
-    buf_char(out, ')');
-}
-
-static void dump_statement(buf *out, const ast *node)
-{
-    const char *sign = node->op == STMT_PLAIN ? "" : ast_op_text((ast_op)node->op);
-    switch ((statement_kind)node->kind) {
-    case STMT_ASSIGN:
-        buf_printf(out, "(%s=", sign);
-        lang_kids(out, node, 0, dump_statement);
-        buf_char(out, ')');
-        break;
-    case STMT_SHOW:
-        buf_add(out, "(show ");
-        lang_dump(out, node->kid[0], dump_statement);
-        if (node->kid[1])
-            lang_kids(out, node, 1, dump_statement);
-        buf_char(out, ')');
-        break;
-    case STMT_COMMAND:
-        lang_form(out, ((const command *)node->u.other)->name, node, 0, dump_statement);
-        break;
-    case STMT_OPTION:
-        buf_printf(out, "(--%s", node->u.text);
-        lang_kids(out, node, 0, dump_statement);
-        buf_char(out, ')');
-        break;
-    case STMT_REDIRECT: dump_redirect(out, node); break;
-    case STMT_IF: lang_form(out, "if", node, 0, dump_statement); break;
-    case STMT_FOR: lang_form(out, "for", node, 0, dump_statement); break;
-    case STMT_WHILE: lang_form(out, "while", node, 0, dump_statement); break;
-    case STMT_REPEAT: lang_form(out, "repeat", node, 0, dump_statement); break;
-    case STMT_DEF:
-        buf_printf(out, "(def (%s", node->u.text);
-        lang_kids(out, node, 1, dump_statement);
-        buf_add(out, node->op ? ") = " : ") ");
-        lang_dump(out, node->kid[0], dump_statement);
-        buf_char(out, ')');
-        break;
-    case STMT_RETURN: lang_form(out, "return", node, 0, dump_statement); break;
-    case STMT_BREAK: buf_add(out, "(break)"); break;
-    case STMT_CONTINUE: buf_add(out, "(continue)"); break;
-    case STMT_RULE: lang_dump_rule(out, node->u.other); break;
-    case STMT_SHELL: buf_printf(out, "(! %s)", node->u.text); break;
-    case STMT_SOURCE: buf_add(out, "(source)"); break;
-    case STMT_BROKEN: buf_add(out, "(broken)"); break;
-    }
-}
+#include "test_statement.h"
 
 static bool is_function(const char *name)
 {
@@ -71,22 +13,14 @@ static bool is_function(const char *name)
 static bool script(lang_text *t)
 {
     t->p.is_function = is_function;
-    language_init();
-    const ast *body = statement_parse_all(&t->p);
-    for (uint32_t i = 0; body && i < body->n; i++) {
-        if (i > 0)
-            buf_char(&t->out, ' ');
-        lang_dump(&t->out, body->kid[i], dump_statement);
-    }
-    return body != NULL;
+    return parse_statements(t);
 }
 
 /* The table of section "words and blanks" of the manual. */
 TEST(script_parse_blank_rule)
 {
     LANG_TREES(script,
-        {"init 3 -1", "(init (key 3) [(- 1)])"},
-        {"init 3 1 - 2", "(init (key 3) [(- 1 2)])"},
+        {"init 3 -1", "(init (key 3) [(- 1)])"}, {"init 3 1 - 2", "(init (key 3) [(- 1 2)])"},
         {"init 3,4 1 -2", "(init (keys 3 4) [1 (- 2)])"},
         {"init (3 - 1) 5", "(init (key $(- 3 1)) [5])"},
         {"push 3 ones(2,3)", "(push (key 3) [(ones 2 3)])"},
@@ -131,18 +65,14 @@ TEST(script_parse_blank_rule)
 TEST(script_parse_commands)
 {
     LANG_TREES(script,
-        {"", ""},
-        {"\n;;\n# c\n", ""},
+        {"", ""}, {"\n;;\n# c\n", ""},
         {"type", "(type)"},
         {"type; rank\nnum-workers", "(type) (rank) (num-workers)"},
-        {"num_workers", "(num-workers)"},
-        {"create", "(create _)"},
-        {"create local", "(create \"local\")"},
-        {"create 2bit", "(create \"2bit\")"},
+        {"num_workers", "(num-workers)"},       {"create", "(create _)"},
+        {"create local", "(create \"local\")"}, {"create 2bit", "(create \"2bit\")"},
         {"create $t --name b", "(create t (--name \"b\"))"},
         {"pull w", "(pull (key w))"},
-        {"pull 5,7 -> v", "(pull (keys 5 7) (-> v))"},
-        {"pull w->v", "(pull (key w) (-> v))"},
+        {"pull 5,7 -> v", "(pull (keys 5 7) (-> v))"}, {"pull w->v", "(pull (key w) (-> v))"},
         {"pull w -> v --priority -1", "(pull (key w) (-> v) (--priority (- 1)))"},
         {"pull --priority 1 w", "(pull (key w) (--priority 1))"},
         {"pull w --priority=1", "(pull (key w) (--priority 1))"},
@@ -153,33 +83,26 @@ TEST(script_parse_commands)
         {"pull w > $f", "(pull (key w) (> f))"},
         {"pull w | head -1; # }", "(pull (key w) (| head -1; # }))"},
         {"pull w |cat\r\ntype", "(pull (key w) (| cat)) (type)"},
-        {"pull * ", "(pull (keys ~*))"},
-        {"list", "(list _)"},
-        {"list fc*", "(list \"fc*\")"},
-        {"info", "(info _)"},
+        {"pull * ", "(pull (keys ~*))"}, {"list", "(list _)"},
+        {"list fc*", "(list \"fc*\")"},  {"info", "(info _)"},
         {"info 3,5", "(info (keys 3 5))"},
         {"write a*2 f.csv", "(write (* a 2) <f.csv>)"},
-        {"write a -", "(write a <->)"},
-        {"write a - ; type", "(write a <->) (type)"},
+        {"write a -", "(write a <->)"}, {"write a - ; type", "(write a <->) (type)"},
         {"write a - # to stdout", "(write a <->)"},
         {"set print.precision 4", "(set \"print.precision\" 4)"},
-        {"quit", "(quit _)"},
-        {"quit 3", "(quit 3)"},
+        {"quit", "(quit _)"}, {"quit 3", "(quit 3)"},
         {"help push", "(help \"push\" _)"},
         {"help row-sparse", "(help \"row-sparse\" _)"},
         {"help \"gradient\"", "(help \"gradient\" _)"},
-        {"?", "(help _)"},
-        {"?push", "(help \"push\")"},
+        {"?", "(help _)"}, {"?push", "(help \"push\")"},
         {"? push", "(help \"push\")"},
         {"source (\"a\" + \".kv\")", "(source (+ \"a\" \".kv\"))"},
-        {"source a.kv", "(source <a.kv>)"},
-        {"init w \\\n 3", "(init (key w) [3])"},
+        {"source a.kv", "(source <a.kv>)"}, {"init w \\\n 3", "(init (key w) [3])"},
         {"init w [1,\n2]", "(init (key w) [[1 2]])"},
         {"init \xef\xbb\xbfw 3", "(init (key \xef\xbb\xbfw) [3])"},
         {"#!/usr/bin/env kvctl\ntype", "(type)"},
         {"\xef\xbb\xbf#!/usr/bin/env kvctl\ntype", "(type)"},
-        {"\xef\xbb\xbf# c\r\ntype\r\n", "(type)"},
-        {"\ttype\t\t# c", "(type)"});
+        {"\xef\xbb\xbf# c\r\ntype\r\n", "(type)"}, {"\ttype\t\t# c", "(type)"});
 }
 
 TEST(script_parse_updaters)
@@ -211,8 +134,7 @@ TEST(script_parse_updaters)
         {"row-sparse-pull w row_ids=[0, 2]", "(row-sparse-pull (key w) (--row-ids [0 2]))"},
         {"merge ties a=1.npz b=2/ density=0.5 out=c.npz",
          "(merge \"ties\" [\"a=1.npz\" \"b=2/\"] (--density 0.5) (--out \"c.npz\"))"},
-        {"set a.b=4", "(set \"a.b\" 4)"},
-        {"set a.b = 4", "(set \"a.b\" 4)"},
+        {"set a.b=4", "(set \"a.b\" 4)"}, {"set a.b = 4", "(set \"a.b\" 4)"},
         {"time n = 3", "(time (= n 3))"},
         {"set-updater u --mode a.b-c --kind x,y --how $n --way (n + 1)",
          "(set-updater \"u\" (--mode (- (.b a) c) \"a.b-c\") (--kind \"x,y\") (--how n) "
@@ -229,19 +151,15 @@ TEST(script_parse_updaters)
 TEST(script_parse_print)
 {
     LANG_TREES(script,
-        {"print a", "(print [a])"},
-        {"print a, b -1", "(print [a (- b 1)])"},
-        {"print a,", "(print [a])"},
-        {"print(a, b)", "(print [a b])"},
-        {"print()", "(print [])"},
-        {"print(a)", "(print [a])"},
+        {"print a", "(print [a])"},  {"print a, b -1", "(print [a (- b 1)])"},
+        {"print a,", "(print [a])"}, {"print(a, b)", "(print [a b])"},
+        {"print()", "(print [])"},   {"print(a)", "(print [a])"},
         {"print (a)[0], b", "(print [(index a 0) b])"},
         {"print (a, b), c", "(print [(, a b) c])"},
         {"print f\"loss {x:.3f}\"", "(print [(f \"loss \" {x :.3f})])"},
         {"print \"%d\" % key", "(print [(% \"%d\" key)])"},
         {"print a > f.csv", "(print [a] (> <f.csv>))"},
-        {"print (a > b)", "(print [(> a b)])"},
-        {"print a >= b", "(print [(>= a b)])"},
+        {"print (a > b)", "(print [(> a b)])"}, {"print a >= b", "(print [(>= a b)])"},
         {"print [1, 2] | cat", "(print [[1 2]] (| cat))"},
         {"assert a < b, \"no\"", "(assert [(< a b) \"no\"])"},
         {"assert(a == b)", "(assert [(== a b)])"},
@@ -251,49 +169,35 @@ TEST(script_parse_print)
 TEST(script_parse_assignments)
 {
     LANG_TREES(script,
-        {"a = 1", "(= a 1)"},
-        {"a=1", "(= a 1)"},
+        {"a = 1", "(= a 1)"}, {"a=1", "(= a 1)"},
         {"a = b > 0", "(= a (> b 0))"},
         {"a += 1; a -= 2; a *= 3; a /= 4", "(+= a 1) (-= a 2) (*= a 3) (/= a 4)"},
         {"a[0] = 1", "(= (index a 0) 1)"},
         {"a[0][1:, ...] += b[0]", "(+= (index (index a 0) (: 1 _ _) ...) (index b 0))"},
         {"a[f(\n1)] = 2", "(= (index a (f 1)) 2)"},
         {"type = 1; list = 2; print = 3", "(= type 1) (= list 2) (= print 3)"},
-        {"keys = [5, 7, 9]", "(= keys [5 7 9])"},
-        {"a == 1", "(show (== a 1))"},
-        {"shape = (2,3)", "(= shape (, 2 3))"},
-        {"x = @a.csv", "(= x (file <a.csv>))"},
-        {"a[0] == 1", "(show (== (index a 0) 1))"},
-        {"a [0] == 1", "(show (== (index a 0) 1))"});
+        {"keys = [5, 7, 9]", "(= keys [5 7 9])"},   {"a == 1", "(show (== a 1))"},
+        {"shape = (2,3)", "(= shape (, 2 3))"},     {"x = @a.csv", "(= x (file <a.csv>))"},
+        {"a[0] == 1", "(show (== (index a 0) 1))"}, {"a [0] == 1", "(show (== (index a 0) 1))"});
 }
 
 TEST(script_parse_shown)
 {
     LANG_TREES(script,
-        {"a", "(show a)"},
-        {"1 -2", "(show (- 1 2))"},
-        {"a -1", "(show (- a 1))"},
-        {"a (1)", "(show (a 1))"},
-        {"a-b", "(show (- a b))"},
-        {"-a", "(show (- a))"},
-        {"(1, 2)", "(show (, 1 2))"},
-        {"a, b = b, a", "(= (, a b) (, b a))"},
+        {"a", "(show a)"},            {"1 -2", "(show (- 1 2))"},
+        {"a -1", "(show (- a 1))"},   {"a (1)", "(show (a 1))"},
+        {"a-b", "(show (- a b))"},    {"-a", "(show (- a))"},
+        {"(1, 2)", "(show (, 1 2))"}, {"a, b = b, a", "(= (, a b) (, b a))"},
         {"(a, [b, c[0]]) = d", "(= (, a (, b (index c 0))) d)"},
-        {"a = 1,", "(= a (, 1))"},
-        {"a, b", "(show (, a b))"},
+        {"a = 1,", "(= a (, 1))"}, {"a, b", "(show (, a b))"},
         {"for i, (a, b) in c { a }", "(for (, i (, a b)) c {(show a)})"},
         {"[a for a in 0..3]", "(show (comp a (for a (.. 0 3))))"},
-        {"'text'", "(show \"text\")"},
-        {"push(3, a)", "(show (push 3 a))"},
+        {"'text'", "(show \"text\")"}, {"push(3, a)", "(show (push 3 a))"},
         {"kv.pull(3)", "(show (of kv (pull (key $3))))"},
-        {"kv.type", "(show (of kv (type)))"},
-        {"type.x", "(show (.x type))"},
-        {"a > f.csv", "(show a (> <f.csv>))"},
-        {"a -> b", "(show a (-> b))"},
-        {"a | cat", "(show a (| cat))"},
-        {"a and b", "(show (and a b))"},
-        {"not a", "(show (not a))"},
-        {"none", "(show none)"},
+        {"kv.type", "(show (of kv (type)))"},  {"type.x", "(show (.x type))"},
+        {"a > f.csv", "(show a (> <f.csv>))"}, {"a -> b", "(show a (-> b))"},
+        {"a | cat", "(show a (| cat))"},       {"a and b", "(show (and a b))"},
+        {"not a", "(show (not a))"},           {"none", "(show none)"},
         {"repeat(a, 2)", "(show (repeat a 2))"});
 }
 
@@ -310,8 +214,7 @@ TEST(script_parse_control)
         {"for i in 0..3 { push w i }", "(for i (.. 0 3) {(push (key w) [i])})"},
         {"for i in [1, 2] { break; continue }", "(for i [1 2] {(break) (continue)})"},
         {"while a < 3 { a += 1 }", "(while (< a 3) {(+= a 1)})"},
-        {"repeat 3 { type }", "(repeat 3 {(type)})"},
-        {"repeat n type", "(repeat n (type))"},
+        {"repeat 3 { type }", "(repeat 3 {(type)})"}, {"repeat n type", "(repeat n (type))"},
         {"repeat n [a]", "(repeat n (show [a]))"},
         {"repeat f(2) a = 1; type", "(repeat (f 2) (= a 1)) (type)"},
         {"repeat 2 repeat 3 type", "(repeat 2 (repeat 3 (type)))"},
@@ -324,13 +227,15 @@ TEST(script_parse_control)
         {"if a { list w}", "(if a {(list \"w\")})"},
         {"if a { init w{0..3} 1 }", "(if a {(init (keys ~w{0..3}) [1])})"},
         {"if a { ?push }", "(if a {(help \"push\")})"},
-        {"if a { print b}", "(if a {(print [b])})"},
-        {"! ls -l; # }", "(! ls -l; # })"},
+        {"if a { print b}", "(if a {(print [b])})"}, {"! ls -l; # }", "(! ls -l; # })"},
         {"!ls\r\ntype", "(! ls) (type)"},
         {"if a { !echo {}\n}", "(if a {(! echo {})})"});
 }
 
-#define BLOCK "a block is { … }, or lines indented below a `:`" /* a hint */
+/* Hints. */
+#define BLOCK       "a block is { … }, or lines indented below a `:`"
+#define TAKE(name)  "it has a meaning of its own, so it names nothing else: take " name
+#define PRINT_USAGE "usage: print EXPR[, EXPR]..."
 
 TEST(script_parse_errors)
 {
@@ -343,12 +248,9 @@ TEST(script_parse_errors)
         {"elif a { }", "1:1-5", "`elif` follows the block of its `if`"},
         {"else { }", "1:1-5", "`else` follows the block of its `if`",
          "a loop has none: set a name before `break`, and ask for it"},
-        {"if = 3", "1:1-3", "`if` is a word of the language",
-         "it has a meaning of its own, so it names nothing else: take if_"},
-        {"pi = 3", "1:1-3", "`pi` is a constant",
-         "it has a meaning of its own, so it names nothing else: take pi_"},
-        {"true += 3", "1:1-5", "`true` is a word of the language",
-         "it has a meaning of its own, so it names nothing else: take true_"},
+        {"if = 3", "1:1-3", "`if` is a word of the language", TAKE("if_")},
+        {"pi = 3", "1:1-3", "`pi` is a constant", TAKE("pi_")},
+        {"true += 3", "1:1-5", "`true` is a word of the language", TAKE("true_")},
         {"a.b = 3", "1:1-4", "an attribute cannot be given a value",
          "of the optimizer in use: kv.set_optimizer(update=True, learning_rate=0.01); else make a "
          "new value", KV_E_USAGE},
@@ -378,8 +280,7 @@ TEST(script_parse_errors)
         {"pull w --prioriti 3", "1:8-18", "`pull` has no option --prioriti",
          "did you mean --priority?", KV_E_USAGE},
         {"pull w --out", "1:8-13", "--out needs a value: --out V", NULL, KV_E_USAGE},
-        {"pull w -> if", "1:11-13", "`if` is a word of the language",
-         "it has a meaning of its own, so it names nothing else: take if_"},
+        {"pull w -> if", "1:11-13", "`if` is a word of the language", TAKE("if_")},
         {"pull w ->", "1:10-11", "the text ends where the name of a variable is needed"},
         {"pull w >", "1:9-10", "the text ends where a file name is needed"},
         {"pull w |", "1:9-10", "the text ends where a shell command is needed"},
@@ -393,12 +294,9 @@ TEST(script_parse_errors)
         {"init w 1'a'", "1:9-12", "a blank is needed before `'a'`"},
         {"init 3 1 $", "1:10-11", "`$` needs the name of a variable"},
         {"write a\"x.csv\"", "1:8-15", "a blank is needed before `\"x.csv\"`"},
-        {"print", "1:1-6", "print needs EXPR[, EXPR]...", "usage: print EXPR[, EXPR]...",
-         KV_E_USAGE},
-        {"print a b", "1:9-10", "print takes no more arguments", "usage: print EXPR[, EXPR]...",
-         KV_E_USAGE},
-        {"print a --b", "1:9-12", "`print` has no option --b", "usage: print EXPR[, EXPR]...",
-         KV_E_USAGE},
+        {"print", "1:1-6", "print needs EXPR[, EXPR]...", PRINT_USAGE, KV_E_USAGE},
+        {"print a b", "1:9-10", "print takes no more arguments", PRINT_USAGE, KV_E_USAGE},
+        {"print a --b", "1:9-12", "`print` has no option --b", PRINT_USAGE, KV_E_USAGE},
         {"print(a", "1:6-7", "the `(` that opens here is not closed"},
         {"push 3 a, b", "1:9-10", "a comma stands between two values",
          "a list and a call have brackets: [5, 6], ones(2,3)"},
@@ -416,16 +314,14 @@ TEST(script_parse_errors)
         {"if a { } else b { }", "1:15-16", "`b` stands where `{` is needed", BLOCK},
         {"for 3 in a { }", "1:5-6", "`3` stands where the name of a variable is needed"},
         {"for i of a { }", "1:7-9", "`of` stands where `in` is needed"},
-        {"for pi in a { }", "1:5-7", "`pi` is a constant",
-         "it has a meaning of its own, so it names nothing else: take pi_"},
+        {"for pi in a { }", "1:5-7", "`pi` is a constant", TAKE("pi_")},
         {"repeat { }", "1:8-9", "`{` stands where a value is needed"},
         {"repeat 3", "1:9-10", "the text ends where a statement or a block is needed"},
         {"def f { }", "1:7-8", "`{` stands where `(` is needed"},
         {"def f(a", "1:6-7", "the `(` that opens here is not closed"},
         {"def f(3) { }", "1:7-8", "`3` stands where the name of a parameter or `)` is needed"},
         {"def f(a) a", "1:10-11", "`a` stands where `{` is needed", BLOCK},
-        {"def if(a) = a", "1:5-7", "`if` is a word of the language",
-         "it has a meaning of its own, so it names nothing else: take if_"},
+        {"def if(a) = a", "1:5-7", "`if` is a word of the language", TAKE("if_")},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         lang_error want = cases[i];
@@ -451,40 +347,24 @@ TEST(script_parse_complete)
         const char *text;
         bool complete;
     } cases[] = {
-        {"", true},
-        {"type", true},
-        {"a = (1,", false},
-        {"a = (1,\n2)", true},
-        {"if a {", false},
-        {"if a {\n type\n", false},
+        {"", true},         {"type", true},
+        {"a = (1,", false}, {"a = (1,\n2)", true},
+        {"if a {", false},  {"if a {\n type\n", false},
         {"if a {\n b =", false},
         {"if a {\n b = \n", true}, /* a mistake, and no more lines make it good */
-        {"if a {\n type\n}", true},
-        {"set-updater {\n stored = input", false},
-        {"init w \\", false},
-        {"init w \\\n", false},
-        {"init w \\\n 3", true},
-        {"init [5,", false},
-        {"init w", true},
-        {"a =", true},
-        {"if a", true},
-        {"pull w ->", true},
-        {"print 'a", true},
-        {"print ('a", true},
-        {"!ls (", true},
-        {"def f(a,", false},
-        {"updater a(x = 1,", false},
-        {"# (", true},
-        {"f\"{a\"", true},
-        {"a[1:", false},
-        {"push 3 [ones(2)\n for 4", false},
-        {"(]", true},
-        {"!", true},
-        {"?", true},
-        {"x = 'a", true},
-        {"x = \"\"\"a", false},
-        {"x = f'''{a}\n", false},
-        {"x = r\"\"\"a\n\"\"\"", true},
+        {"if a {\n type\n}", true},         {"set-updater {\n stored = input", false},
+        {"init w \\", false},               {"init w \\\n", false},
+        {"init w \\\n 3", true},            {"init [5,", false},
+        {"init w", true},                   {"a =", true},
+        {"if a", true},                     {"pull w ->", true},
+        {"print 'a", true},                 {"print ('a", true},
+        {"!ls (", true},                    {"def f(a,", false},
+        {"updater a(x = 1,", false},        {"# (", true},
+        {"f\"{a\"", true},                  {"a[1:", false},
+        {"push 3 [ones(2)\n for 4", false}, {"(]", true},
+        {"!", true},                        {"?", true},
+        {"x = 'a", true},                   {"x = \"\"\"a", false},
+        {"x = f'''{a}\n", false},           {"x = r\"\"\"a\n\"\"\"", true},
         {"x = 'a\\\n", false},
         {"kv> for i in 0..1:\n..>     print i", false},
         {"kv> for i in 0..1:\n..>     print i\n0\n1", true}, /* what a page printed ends it */
@@ -511,10 +391,8 @@ TEST(script_parse_depth)
         {"", "repeat 2 ", "type", "", PARSE_MAX_DEPTH},
         {"if a {}", " elif b {}", "", "", PARSE_MAX_DEPTH - 1},
         {"if a {}", " else if b {}", "", "", PARSE_MAX_DEPTH - 1},
-        {"", "def f() {", "", "}", PARSE_MAX_DEPTH},
-        {"a = ", "(", "1", ")", PARSE_MAX_DEPTH},
-        {"push 3 ", "[", "1", "]", PARSE_MAX_DEPTH},
-        {"a[", "(", "0", ")", PARSE_MAX_DEPTH - 1},
+        {"", "def f() {", "", "}", PARSE_MAX_DEPTH}, {"a = ", "(", "1", ")", PARSE_MAX_DEPTH},
+        {"push 3 ", "[", "1", "]", PARSE_MAX_DEPTH}, {"a[", "(", "0", ")", PARSE_MAX_DEPTH - 1},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         for (int over = 0; over < 2; over++) {
@@ -546,31 +424,10 @@ TEST(script_parse_height)
 
 TEST(script_parse_long_lines)
 {
-    static const char *const pieces[] = {"a = 1;",
-                                         "push 3 a;",
-                                         "if a {",
-                                         "repeat 2 ",
-                                         "}",
-                                         "!",
-                                         "?",
-                                         "a[0]",
-                                         "pull w ",
-                                         "--a ",
-                                         "> ",
-                                         "-> ",
-                                         "5,",
-                                         "\r",
-                                         ";",
-                                         "def f(",
-                                         "\xff",
-                                         "if a {} el",
-                                         "set-updater {",
-                                         "updater a{",
-                                         "print a, ",
-                                         "\\\n",
-                                         "push 3 ",
-                                         "=",
-                                         "'a' "};
+    static const char *const pieces[] = {
+        "a = 1;", "push 3 a;", "if a {", "repeat 2 ", "}", "!", "?", "a[0]", "pull w ", "--a ",
+        "> ", "-> ", "5,", "\r", ";", "def f(", "\xff", "if a {} el", "set-updater {", "updater a{",
+        "print a, ", "\\\n", "push 3 ", "=", "'a' "};
     for (size_t i = 0; i < sizeof pieces / sizeof *pieces; i++) {
         int n = (int)((1 << 20) / strlen(pieces[i]));
         own_text *text = lang_repeated("", pieces[i], n, "", "", "");

@@ -50,8 +50,7 @@ TEST(script_paste_labels)
     CHECK_TEXT(paste_label(), "[pasted 3: 3 lines, 30 bytes]");
     paste_expand(&line, "a[0] [pasted 2 lines, 15 bytes] [pasted 2: 0 lines, 0 bytes]"
                         "[pasted 3: 3 lines, 30 bytes][past");
-    CHECK_TEXT(buf_text(&line),
-               "a[0] print 1\nprint 2 [pasted 2 lines, 15 bytes]\nx\ny[past");
+    CHECK_TEXT(buf_text(&line), "a[0] print 1\nprint 2 [pasted 2 lines, 15 bytes]\nx\ny[past");
     buf_clear(&line);
     char *large = mem_zalloc(12000000, 1, NULL);
     CHECK(large != NULL);

@@ -101,22 +101,23 @@ static void check_json(const run *r, int i, const char *path, const char *json)
     cJSON_free(got);
 }
 
+/* Members of record i, "path=json path=json …", none with a blank in it. */
+static void check_fields(const run *r, int i, const char *fields)
+{
+    char path[64], json[128];
+    for (int used; sscanf(fields, " %63[^=]=%127s%n", path, json, &used) == 2; fields += used)
+        check_json(r, i, path, json);
+    CHECK_TEXT(fields, "");
+}
+
 TEST(script_record_has_the_fields_of_every_record)
 {
     run r;
     RUN(&r, "x = 1\n\ninit 3 ones(2); pull 3\n", false);
     CHECK_INT(r.n, 2);
-    check_json(&r, 0, "v", "1");
-    check_json(&r, 0, "seq", "1");
-    check_text(&r, 0, "file", "s.kv");
-    check_json(&r, 0, "line", "3");
-    check_text(&r, 0, "cmd", "init");
-    check_json(&r, 0, "ok", "true");
-    check_text(&r, 0, "store", "kv");
-    check_json(&r, 0, "rank", "0");
+    check_fields(&r, 0, "v=1 seq=1 file=\"s.kv\" line=3 cmd=\"init\" ok=true store=\"kv\" rank=0");
     CHECK(cJSON_IsNumber(at(&r, 0, "us")));
-    check_json(&r, 0, "keys", "[3]");
-    check_json(&r, 0, "out", "[]");
+    check_fields(&r, 0, "keys=[3] out=[]");
     CHECK(!at(&r, 0, "error"));
     check_json(&r, 1, "seq", "2");
     check_json(&r, 1, "values",
@@ -130,19 +131,13 @@ TEST(script_record_of_values)
     static const struct {
         const char *expr, *json;
     } cases[] = {
-        {"none", "null"},
-        {"(1 < 2)", "true"},
-        {"-7", "-7"},
-        {"9007199254740992", "9007199254740992"},
-        {"9007199254740993", "\"9007199254740993\""},
-        {"0.1 + 0.2", "0.30000000000000004"},
-        {"-inf", "\"-inf\""},
-        {"nan", "\"nan\""},
+        {"none", "null"},                             {"(1 < 2)", "true"},
+        {"-7", "-7"},                                 {"9007199254740992", "9007199254740992"},
+        {"9007199254740993", "\"9007199254740993\""}, {"0.1 + 0.2", "0.30000000000000004"},
+        {"-inf", "\"-inf\""},                         {"nan", "\"nan\""},
         {"\"a\\n\\x1b\\\"\\\\\"", "\"a\\n\\u001b\\\"\\\\\""},
-        {"gpu(1)", "\"gpu(1)\""},
-        {"(2, 3)", "[2,3]"},
-        {"[1, 0.5]", "{\"list\":[1,0.5]}"},
-        {"[]", "{\"list\":[]}"},
+        {"gpu(1)", "\"gpu(1)\""},           {"(2, 3)", "[2,3]"},
+        {"[1, 0.5]", "{\"list\":[1,0.5]}"}, {"[]", "{\"list\":[]}"},
         {"array([0.1, 1/3, inf, nan])",
          "{\"dtype\":\"float32\",\"shape\":[4],\"ctx\":\"cpu(0)\",\"stype\":\"default\","
          "\"data\":[0.1,0.33333334,\"inf\",\"nan\"]}"},
@@ -195,14 +190,12 @@ TEST(script_record_of_failures)
     run r;
     RUN(&r, "pull 3\nx = nobody\nif nobody { }\nfor i in 5 { print i }\n", true);
     CHECK_INT(r.n, 4);
-    check_json(&r, 0, "ok", "false");
-    check_text(&r, 0, "cmd", "pull");
+    check_fields(&r, 0, "ok=false cmd=\"pull\"");
     check_json(
         &r, 0, "error",
         "{\"code\":\"key\",\"exit\":3,\"message\":\"key 3 was never initialised\",\"line\":1,"
         "\"col\":6,\"end\":7,\"hint\":\"init it first\"}");
-    check_text(&r, 1, "cmd", "assign");
-    check_json(&r, 1, "line", "2");
+    check_fields(&r, 1, "cmd=\"assign\" line=2");
     check_text(&r, 2, "cmd", "if");
     check_text(&r, 3, "cmd", "for");
     end(&r);
@@ -213,9 +206,7 @@ TEST(script_record_of_a_text_that_cannot_be_read)
     run r;
     RUN(&r, "print 1\nprint (2\n", false);
     CHECK_INT(r.n, 1);
-    check_json(&r, 0, "cmd", "null");
-    check_json(&r, 0, "line", "2");
-    check_text(&r, 0, "error.code", "syntax");
+    check_fields(&r, 0, "cmd=null line=2 error.code=\"syntax\"");
     end(&r);
 }
 
@@ -226,9 +217,7 @@ TEST(script_record_of_inner_commands_comes_first)
     CHECK_INT(r.n, 6);
     check_text(&r, 1, "cmd", "print");
     check_text(&r, 2, "cmd", "pull");
-    check_text(&r, 3, "cmd", "expr");
-    check_json(&r, 3, "value", "1");
-    check_json(&r, 3, "out", "[]");
+    check_fields(&r, 3, "cmd=\"expr\" value=1 out=[]");
     check_json(&r, 5, "ok", "false");
     check_text(&r, 5, "cmd", "pull"); /* its error is not told again by the assignment */
     end(&r);
@@ -261,15 +250,9 @@ TEST(script_record_of_assert)
     CHECK_INT(r.n, 5);
     check_json(&r, 0, "value", "true");
     CHECK(!at(&r, 0, "left"));
-    check_json(&r, 1, "value", "false");
-    check_json(&r, 1, "left.data", "[[1,1],[1,1]]");
-    check_json(&r, 1, "right.data", "[[1,1],[1,3]]");
-    check_json(&r, 1, "index", "[1,1]");
-    check_json(&r, 1, "max_diff", "2");
-    check_text(&r, 1, "error.code", "assert");
-    check_json(&r, 2, "left", "2");
-    check_json(&r, 2, "right", "1");
-    check_json(&r, 2, "max_diff", "1");
+    check_fields(&r, 1, "value=false left.data=[[1,1],[1,1]] right.data=[[1,1],[1,3]] index=[1,1] "
+                 "max_diff=2 error.code=\"assert\"");
+    check_fields(&r, 2, "left=2 right=1 max_diff=1");
     check_text(&r, 3, "error.code", "shape"); /* the comparison itself fails */
     check_json(&r, 4, "index", "[]");
     end(&r);

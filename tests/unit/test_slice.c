@@ -2,9 +2,7 @@
 #include "array/slice.h"
 
 #include "array/arrange.h"
-#include "test.h"
-
-static const kv_ctx cpu0 = {KV_CPU, 0};
+#include "test_array.h"
 
 /* 0, 1, 2, … as int32. */
 static kv_array *counting(int ndim, const int64_t *shape)
@@ -24,14 +22,18 @@ static void check_ints(kv_array *a, int n, const int32_t *want)
         CHECK_INT(data[i], want[i]);
 }
 
-#define INDEX(i)                                                                                   \
-    {                                                                                              \
-        .is_index = true, .index = (i)                                                             \
-    }
-#define RANGE(a, b)                                                                                \
-    {                                                                                              \
-        .has_from = true, .has_to = true, .from = (a), .to = (b)                                   \
-    }
+/* A part of a has this shape, as a text, and these elements. */
+static void check_part(kv_array *a, const array_range *at, int naxes, const char *shape, int n,
+                       const int32_t *want)
+{
+    char text[64];
+    own_array *part = MADE(kv_array, array_slice, a, at, naxes);
+    CHECK_TEXT(kv_shape_text(text, sizeof text, kv_array_ndim(part), kv_array_shape(part)), shape);
+    check_ints(part, n, want);
+}
+
+#define INDEX(i)    {.is_index = true, .index = (i)}
+#define RANGE(a, b) {.has_from = true, .has_to = true, .from = (a), .to = (b)}
 
 TEST(slice_spans)
 {
@@ -68,31 +70,16 @@ TEST(slice_spans)
 
 TEST(slice_parts)
 {
-    own_array *a = counting(2, (int64_t[]){3, 4}), *part = NULL;
+    own_array *a = counting(2, (int64_t[]){3, 4});
     array_range row = INDEX(-2), column[] = {{0}, INDEX(1)}, block[] = {RANGE(1, 3), RANGE(0, 2)};
     array_range back[] = {{.step = -1}, {.step = -2}}, none[] = {RANGE(2, 1)};
     array_range one[] = {INDEX(2), INDEX(-1)};
-    CHECK_OK(array_slice(&part, a, &row, 1, &e));
-    CHECK_INT(kv_array_ndim(part), 1);
-    check_ints(part, 4, (int32_t[]){4, 5, 6, 7});
-    kv_array_unref(part);
-    CHECK_OK(array_slice(&part, a, column, 2, &e));
-    check_ints(part, 3, (int32_t[]){1, 5, 9});
-    kv_array_unref(part);
-    CHECK_OK(array_slice(&part, a, block, 2, &e));
-    CHECK_INT(kv_array_shape(part)[1], 2);
-    check_ints(part, 4, (int32_t[]){4, 5, 8, 9});
-    kv_array_unref(part);
-    CHECK_OK(array_slice(&part, a, back, 2, &e));
-    check_ints(part, 6, (int32_t[]){11, 9, 7, 5, 3, 1});
-    kv_array_unref(part);
-    CHECK_OK(array_slice(&part, a, none, 1, &e));
-    CHECK_INT(kv_array_shape(part)[0], 0);
-    CHECK_INT(kv_array_shape(part)[1], 4);
-    kv_array_unref(part);
-    CHECK_OK(array_slice(&part, a, one, 2, &e));
-    CHECK_INT(kv_array_ndim(part), 0);
-    check_ints(part, 1, (int32_t[]){11});
+    check_part(a, &row, 1, "(4,)", 4, (int32_t[]){4, 5, 6, 7});
+    check_part(a, column, 2, "(3,)", 3, (int32_t[]){1, 5, 9});
+    check_part(a, block, 2, "(2, 2)", 4, (int32_t[]){4, 5, 8, 9});
+    check_part(a, back, 2, "(3, 2)", 6, (int32_t[]){11, 9, 7, 5, 3, 1});
+    check_part(a, none, 1, "(0, 4)", 0, NULL);
+    check_part(a, one, 2, "()", 1, (int32_t[]){11});
 }
 
 TEST(slice_errors)
@@ -163,27 +150,16 @@ TEST(slice_ids)
     array_range apart[] = {{.ids = ids}, {.is_new = true}, INDEX(3)};
     void *data = array_data(ids);
     memcpy(data, (int32_t[]){-1, 0}, 8);
-    CHECK_OK(array_slice(&part, a, rows, 1, &e));
-    check_ints(part, 8, (int32_t[]){8, 9, 10, 11, 0, 1, 2, 3});
-    kv_array_unref(part);
-    CHECK_OK(array_slice(&part, a, columns, 2, &e));
-    check_ints(part, 6, (int32_t[]){3, 0, 7, 4, 11, 8});
-    kv_array_unref(part);
-    CHECK_OK(array_slice(&part, a, both, 2, &e));
-    check_ints(part, 2, (int32_t[]){8, 1});
-    kv_array_unref(part);
-    CHECK_OK(array_slice(&part, a, apart, 3, &e));
-    CHECK_INT(kv_array_shape(part)[1], 1);
-    check_ints(part, 2, (int32_t[]){11, 3});
-    kv_array_unref(part);
+    check_part(a, rows, 1, "(2, 4)", 8, (int32_t[]){8, 9, 10, 11, 0, 1, 2, 3});
+    check_part(a, columns, 2, "(3, 2)", 6, (int32_t[]){3, 0, 7, 4, 11, 8});
+    check_part(a, both, 2, "(2,)", 2, (int32_t[]){8, 1});
+    check_part(a, apart, 3, "(2, 1)", 2, (int32_t[]){11, 3});
     CHECK_OK(kv_array_dup(&mask, a, KV_BOOL, cpu0, &e));
     array_range all = {.ids = mask};
     memcpy(data, (int32_t[]){0, 0}, 8);
     CHECK_OK(array_assign_slice(a, columns, 2, pair, &e));
     check_ints(a, 12, (int32_t[]){1, 1, 2, 3, 1, 5, 6, 7, 1, 9, 10, 11});
-    CHECK_OK(array_slice(&part, a, &all, 1, &e));
-    check_ints(part, 11, (int32_t[]){1, 2, 3, 1, 5, 6, 7, 1, 9, 10, 11});
-    kv_array_unref(part);
+    check_part(a, &all, 1, "(11,)", 11, (int32_t[]){1, 2, 3, 1, 5, 6, 7, 1, 9, 10, 11});
     memcpy(data, (int32_t[]){2, 3}, 8);
     CHECK_ERR(array_slice(&part, a, rows, 1, &e), KV_E_INDEX,
               "index 3 is out of range: axis 0 has 3");

@@ -10,9 +10,7 @@
 #include "io/csv.h"
 #include "io/npy.h"
 #include "io/print.h"
-#include "test.h"
-
-static const kv_ctx cpu0 = {KV_CPU, 0};
+#include "test_array.h"
 
 /* A 5 x 2 array that holds n rows; element j of the k-th is x[2 * k + j]. */
 static kv_array *rows(int n, const int64_t *ids, const double *x, kv_dtype dtype)
@@ -150,43 +148,41 @@ TEST(sparse_copy_out_of_memory)
     }
 }
 
+/* The sum of n arrays has these rows, and these elements. */
+static void check_sum(kv_array *const *v, int n, kv_dtype dtype, int nids, const int64_t *ids,
+                      const double *want)
+{
+    own_array *sum = MADE(kv_array, sparse_sum, v, n, dtype, cpu0);
+    check_ids(sum, nids, ids);
+    check(sum, 10, want);
+}
+
 TEST(sparse_sums)
 {
-    kv_array *v[] = {rows(2, (int64_t[]){1, 4}, (double[]){1, 2, -0.0, 6}, KV_FLOAT32),
+    own_arrays *v[] = {rows(2, (int64_t[]){1, 4}, (double[]){1, 2, -0.0, 6}, KV_FLOAT32),
                      rows(0, NULL, NULL, KV_FLOAT32),
                      rows(2, (int64_t[]){0, 1}, (double[]){10, 20, -1, -2}, KV_FLOAT32),
-                     rows(2, (int64_t[]){1, 3}, (double[]){7, 8, 9, 10}, KV_FLOAT64)};
-    kv_array *sum = MADE(kv_array, sparse_sum, v, 3, KV_FLOAT32, cpu0);
-    check_ids(sum, 3, (int64_t[]){0, 1, 4}); /* row 1 cancelled and stays; 0 + -0 is 0 */
-    check(sum, 10, (double[]){10, 20, 0, 0, 0, 0, 0, 0, 0, 6});
-    kv_array_unref(sum);
-    CHECK_OK(sparse_sum(&sum, v, 4, KV_FLOAT32, cpu0, &e));
-    check_ids(sum, 4, (int64_t[]){0, 1, 3, 4});
-    check(sum, 10, (double[]){10, 20, 7, 8, 0, 0, 9, 10, 0, 6});
-    kv_array_unref(sum);
-    CHECK_OK(sparse_sum(&sum, v, 1, KV_FLOAT32, cpu0, &e)); /* one is copied, minus zero too */
-    check(sum, 10, (double[]){0, 0, 1, 2, 0, 0, 0, 0, -0.0, 6});
-    kv_array_unref(sum);
-    CHECK_OK(sparse_sum(&sum, v + 1, 1, KV_FLOAT32, cpu0, &e));
-    check_ids(sum, 0, NULL);
-    kv_array_unref(sum);
+                     rows(2, (int64_t[]){1, 3}, (double[]){7, 8, 9, 10}, KV_FLOAT64), NULL};
+    /* row 1 cancelled and stays; 0 + -0 is 0 */
+    check_sum(v, 3, KV_FLOAT32, 3, (int64_t[]){0, 1, 4},
+              (double[]){10, 20, 0, 0, 0, 0, 0, 0, 0, 6});
+    check_sum(v, 4, KV_FLOAT32, 4, (int64_t[]){0, 1, 3, 4},
+              (double[]){10, 20, 7, 8, 0, 0, 9, 10, 0, 6});
+    /* one is copied, minus zero too */
+    check_sum(v, 1, KV_FLOAT32, 2, (int64_t[]){1, 4}, (double[]){0, 0, 1, 2, 0, 0, 0, 0, -0.0, 6});
+    check_sum(v + 1, 1, KV_FLOAT32, 0, NULL, (double[10]){0});
+    kv_array *sum = NULL;
     for (int i = 1; i <= 8; i++)
         CHECK_INT(WITHOUT_MEMORY(i, sparse_sum(&sum, v, 4, KV_FLOAT32, cpu0, &e)), KV_E_MEMORY);
-    for (int i = 0; i < 4; i++)
-        kv_array_unref(v[i]);
 }
 
 /* 2048 + 1 + 1 in float16: rounded after each addition it would stay 2048. */
 TEST(sparse_sums_of_halves_round_once)
 {
-    kv_array *v[] = {rows(1, (int64_t[]){2}, (double[]){2048, 1}, KV_FLOAT16),
-                     rows(1, (int64_t[]){2}, (double[]){1, 1}, KV_FLOAT16),
-                     rows(1, (int64_t[]){2}, (double[]){1, 1}, KV_FLOAT16)};
-    kv_array *sum = MADE(kv_array, sparse_sum, v, 3, KV_FLOAT16, cpu0);
-    check(sum, 10, (double[]){0, 0, 0, 0, 2050, 3, 0, 0, 0, 0});
-    kv_array_unref(sum);
-    for (int i = 0; i < 3; i++)
-        kv_array_unref(v[i]);
+    own_arrays *v[] = {rows(1, (int64_t[]){2}, (double[]){2048, 1}, KV_FLOAT16),
+                       rows(1, (int64_t[]){2}, (double[]){1, 1}, KV_FLOAT16),
+                       rows(1, (int64_t[]){2}, (double[]){1, 1}, KV_FLOAT16), NULL};
+    check_sum(v, 3, KV_FLOAT16, 1, (int64_t[]){2}, (double[]){0, 0, 0, 0, 2050, 3, 0, 0, 0, 0});
 }
 
 /* Many sources with rows here and there, against the sum of the dense ones. */

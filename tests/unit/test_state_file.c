@@ -28,19 +28,20 @@ static kv_array *weight(int which, kv_dtype dtype, int seed)
     return array(dtype, 2, shapes[which], seed);
 }
 
-static kv *make_weights(kv_dtype dtype)
+/* A store with both weights, those of another one if there is one. */
+static kv *weights_of(kv *like, kv_dtype dtype)
 {
     kv *s = make("local");
     for (int i = 0; i < 2; i++) {
         kv_array *w = weight(i, dtype, i);
-        init_with(s, keys[i], w);
+        init_with(s, keys[i], like ? pull_into(like, keys[i], w) : w);
     }
     return s;
 }
 
 static kv *with(const char *optimizer, kv_dtype dtype, const kv_opt *params, int n)
 {
-    kv *s = make_weights(dtype);
+    kv *s = weights_of(NULL, dtype);
     CHECK_OK(kv_set_optimizer(s, optimizer, params, n, &e));
     return s;
 }
@@ -48,10 +49,8 @@ static kv *with(const char *optimizer, kv_dtype dtype, const kv_opt *params, int
 /* Key 0 has more steps than key 1. */
 static void step(kv *s, kv_dtype dtype, int t)
 {
-    for (int i = 0; i < (t % 3 ? 2 : 1); i++) {
-        kv_array *g = weight(i, dtype, t + 3 * i);
-        push_one(s, keys[i], g);
-    }
+    for (int i = 0; i < (t % 3 ? 2 : 1); i++)
+        push_one(s, keys[i], weight(i, dtype, t + 3 * i));
 }
 
 /* The bytes of a key. */
@@ -78,15 +77,25 @@ static void check_same(kv *a, kv *b, kv_dtype dtype)
 /* A new store with the weights of s, and the states of the file. */
 static kv *resume(kv *s, const char *optimizer, kv_dtype dtype, const kv_opt *params, int n)
 {
-    kv *next = make("local");
-    for (int i = 0; i < 2; i++) {
-        kv_array *w = weight(i, dtype, 0);
-        CHECK_OK(kv_pull(s, &keys[i], 1, &w, NULL, &e));
-        init_with(next, keys[i], w);
-    }
+    kv *next = weights_of(s, dtype);
     CHECK_OK(kv_set_optimizer(next, optimizer, params, n, &e));
     CHECK_OK(kv_load_states(next, path, &e));
     return next;
+}
+
+/* One step of either side, which must agree. */
+static void both_step(kv *plain, kv *stopped, kv_dtype dtype, int t)
+{
+    step(plain, dtype, t);
+    step(stopped, dtype, t);
+    check_same(plain, stopped, dtype);
+}
+
+/* Another store goes on with what one has saved. */
+static void go_on(kv **s, kv *next)
+{
+    kv_free(*s);
+    *s = next;
 }
 
 /* Saved and loaded at every step, training gives the bits of a run that never stopped. */
@@ -97,13 +106,9 @@ static void check_run(const char *optimizer, kv_dtype dtype, const kv_opt *param
     for (int t = 0; t < STEPS; t++) {
         CHECK_OK(kv_save_states(stopped, path, flags, &e));
         /* the optimizer in the file wins over another one */
-        kv *next = flags ? resume(stopped, "test", dtype, NULL, 0)
-                         : resume(stopped, optimizer, dtype, params, n);
-        kv_free(stopped);
-        stopped = next;
-        step(plain, dtype, t);
-        step(stopped, dtype, t);
-        check_same(plain, stopped, dtype);
+        go_on(&stopped, flags ? resume(stopped, "test", dtype, NULL, 0)
+                              : resume(stopped, optimizer, dtype, params, n));
+        both_step(plain, stopped, dtype, t);
     }
 }
 
@@ -181,7 +186,7 @@ TEST(state_file_keeps_numbers_exactly)
     int a = 0, b = 1;
     IN_FOLDER(path, NULL);
     own_rule *rule = MADE(kv_rule, kv_rule_new, counting, NULL, 0, 0);
-    own_kv *s = make_weights(KV_FLOAT32), *next = make_weights(KV_FLOAT32);
+    own_kv *s = weights_of(NULL, KV_FLOAT32), *next = weights_of(NULL, KV_FLOAT32);
     CHECK_OK(kv_set_rule(s, rule, NULL, 0, &e));
     CHECK_OK(kv_set_rule(next, rule, NULL, 0, &e));
     step(s, KV_FLOAT32, 1);
@@ -211,13 +216,7 @@ static const char every_kind[] = "updater kinds {\n"
 
 static kv *with_rule(kv *like, kv_dtype dtype)
 {
-    kv *s = make("local");
-    for (int i = 0; i < 2; i++) {
-        kv_array *w = weight(i, dtype, i);
-        if (like)
-            CHECK_OK(kv_pull(like, &keys[i], 1, &w, NULL, &e));
-        init_with(s, keys[i], w);
-    }
+    kv *s = weights_of(like, dtype);
     set_rule(s, every_kind);
     return s;
 }
@@ -232,11 +231,8 @@ TEST(state_file_keeps_every_kind_of_state)
             CHECK_OK(kv_save_states(stopped, path, 0, &e));
             kv *next = with_rule(stopped, dtypes[d]);
             CHECK_OK(kv_load_states(next, path, &e));
-            kv_free(stopped);
-            stopped = next;
-            step(plain, dtypes[d], t);
-            step(stopped, dtypes[d], t);
-            check_same(plain, stopped, dtypes[d]);
+            go_on(&stopped, next);
+            both_step(plain, stopped, dtypes[d], t);
         }
     }
 }
@@ -264,9 +260,7 @@ TEST(state_file_goes_on_with_rows)
         own_kv *plain = with(name, KV_FLOAT32, NULL, 0), *stopped = with(name, KV_FLOAT32, NULL, 0);
         for (int t = 0; t < STEPS; t++) {
             CHECK_OK(kv_save_states(stopped, path, 0, &e));
-            kv *next = resume(stopped, name, KV_FLOAT32, NULL, 0);
-            kv_free(stopped);
-            stopped = next;
+            go_on(&stopped, resume(stopped, name, KV_FLOAT32, NULL, 0));
             sparse_step(plain, t);
             sparse_step(stopped, t);
             check_same(plain, stopped, KV_FLOAT32);
@@ -402,18 +396,23 @@ TEST(state_file_needs_an_optimizer)
               "the updater is a function of the program, so there are no states");
 }
 
-/* s refuses the file with this error, and trains on like one that never saw it. */
+/* s refuses the file with this, behind its name. */
+static void refuses(kv *s, kv_code code, const char *why)
+{
+    char text[200];
+    snprintf(text, sizeof text, "%s: %s", path, why);
+    CHECK_ERR(kv_load_states(s, path, &e), code, text);
+}
+
+/* It does so, and trains on like one that never saw it. */
 static void check_refused(const char *optimizer, kv_dtype dtype, kv_code code, const char *text)
 {
     own_kv *s = with(optimizer, dtype, NULL, 0), *plain = with(optimizer, dtype, NULL, 0);
-    step(s, dtype, 1);
-    step(plain, dtype, 1);
+    both_step(s, plain, dtype, 1);
     uint64_t before = kv_changes(s);
-    CHECK_ERR(kv_load_states(s, path, &e), code, text);
+    refuses(s, code, text);
     CHECK(kv_changes(s) == before);
-    step(s, dtype, 2);
-    step(plain, dtype, 2);
-    check_same(s, plain, dtype);
+    both_step(s, plain, dtype, 2);
 }
 
 static void save(const char *optimizer, kv_dtype dtype, const kv_opt *params, int n)
@@ -428,46 +427,37 @@ TEST(state_file_of_another_optimizer_or_dtype_is_refused)
     const kv_opt half = {"multi_precision", "true"};
     IN_FOLDER(path, NULL);
     save("adam", KV_FLOAT32, NULL, 0);
-    check_refused("adamw", KV_FLOAT32, KV_E_VALUE,
-                  "states.safetensors: states of adam, the optimizer in use is adamw");
-    check_refused("adam", KV_FLOAT64, KV_E_DTYPE,
-                  "states.safetensors: key 7 is float32 in it, float64 in this store");
+    check_refused("adamw", KV_FLOAT32, KV_E_VALUE, "states of adam, the optimizer in use is adamw");
+    check_refused("adam", KV_FLOAT64, KV_E_DTYPE, "key 7 is float32 in it, float64 in this store");
     save("adam", KV_FLOAT16, &half, 1);
     check_refused("adam", KV_FLOAT16, KV_E_VALUE,
-                  "states.safetensors: key 7 was updated with multi_precision, the optimizer in "
-                  "use has it off");
+                  "key 7 was updated with multi_precision, the optimizer in use has it off");
     save("adam", KV_FLOAT16, NULL, 0);
     own_kv *s = with("adam", KV_FLOAT16, &half, 1);
-    CHECK_ERR(kv_load_states(s, path, &e), KV_E_VALUE,
-              "states.safetensors: key 7 was updated without multi_precision, the optimizer in "
-              "use has it on");
+    refuses(s, KV_E_VALUE,
+            "key 7 was updated without multi_precision, the optimizer in use has it on");
 }
 
 TEST(state_file_of_other_keys_is_refused)
 {
     static const kv_key other = {.id = 9}, text = {.name = "a/b"};
-    own_kv *s = NULL;
     IN_FOLDER(path, NULL);
     save("adam", KV_FLOAT32, NULL, 0);
-    CHECK_OK(kv_create("local", NULL, 0, &s, &e));
+    own_kv *s = make("local");
     CHECK_OK(kv_set_optimizer(s, "adam", NULL, 0, &e));
-    CHECK_ERR(kv_load_states(s, path, &e), KV_E_KEY,
-              "states.safetensors: it has the key \"7\", this store does not");
+    refuses(s, KV_E_KEY, "it has the key \"7\", this store does not");
     own_array *w = weight(1, KV_FLOAT32, 0), *v = weight(0, KV_FLOAT32, 0);
     CHECK_OK(kv_init(s, &keys[0], 1, &w, NULL, &e));
-    CHECK_ERR(kv_load_states(s, path, &e), KV_E_SHAPE,
-              "states.safetensors: key 7 has shape (3, 4) in it, (5, 1) in this store");
+    refuses(s, KV_E_SHAPE, "key 7 has shape (3, 4) in it, (5, 1) in this store");
     kv_free(s);
     s = with("adam", KV_FLOAT32, NULL, 0);
     CHECK_OK(kv_init(s, &other, 1, &w, NULL, &e));
-    CHECK_ERR(kv_load_states(s, path, &e), KV_E_KEY,
-              "states.safetensors: it has no states of key 9");
+    refuses(s, KV_E_KEY, "it has no states of key 9");
     kv_free(s);
     CHECK_OK(kv_create("local", NULL, 0, &s, &e));
     CHECK_OK(kv_set_optimizer(s, "adam", NULL, 0, &e));
     CHECK_OK(kv_init(s, &text, 1, &v, NULL, &e));
-    CHECK_ERR(kv_load_states(s, path, &e), KV_E_KEY,
-              "states.safetensors: states of integer keys, this store has text keys");
+    refuses(s, KV_E_KEY, "states of integer keys, this store has text keys");
     CHECK_OK(kv_push(s, &text, 1, &v, NULL, &e));
     CHECK_OK(kv_save_states(s, path, 0, &e));
     CHECK_OK(kv_load_states(s, path, &e));
@@ -486,8 +476,7 @@ TEST(state_file_that_is_cut_or_no_such_file_is_refused)
     }
     mem_free(text);
     CHECK_OK(kv_save(s, path, &e));
-    CHECK_ERR(kv_load_states(s, path, &e), KV_E_FORMAT,
-              "states.safetensors: a whole store, not the states of an optimizer");
+    refuses(s, KV_E_FORMAT, "a whole store, not the states of an optimizer");
     remove(path);
     CHECK_INT(kv_load_states(s, path, &e), KV_E_IO);
 }
@@ -527,26 +516,19 @@ TEST(state_file_that_contradicts_itself_is_refused)
         kv_code code;
         const char *error;
     } cases[] = {
-        {"kvstore.states", "2", KV_E_FORMAT,
-         "states.safetensors: states in format \"2\", this version reads format 1"},
+        {"kvstore.states", "2", KV_E_FORMAT, "states in format \"2\", this version reads format 1"},
         {"kvstore.states", NULL, KV_E_FORMAT,
-         "states.safetensors: no states of an optimizer: the metadata have no \"kvstore.states\""},
-        {"kvstore.optimizer", NULL, KV_E_FORMAT,
-         "states.safetensors: the metadata have no \"kvstore.optimizer\""},
-        {"kvstore.num_update", "-1", KV_E_FORMAT,
-         "states.safetensors: \"kvstore.num_update\" is not a count"},
-        {"kvstore.key.7", "x", KV_E_FORMAT,
-         "states.safetensors: \"kvstore.key.7\" is not a count, dtype and shape"},
-        {"kvstore.key.7", NULL, KV_E_KEY, "states.safetensors: it has no states of key 7"},
-        {"kvstore.states.7", "m", KV_E_FORMAT,
-         "states.safetensors: \"7/v\" is not in the list of what the key keeps"},
+         "no states of an optimizer: the metadata have no \"kvstore.states\""},
+        {"kvstore.optimizer", NULL, KV_E_FORMAT, "the metadata have no \"kvstore.optimizer\""},
+        {"kvstore.num_update", "-1", KV_E_FORMAT, "\"kvstore.num_update\" is not a count"},
+        {"kvstore.key.7", "x", KV_E_FORMAT, "\"kvstore.key.7\" is not a count, dtype and shape"},
+        {"kvstore.key.7", NULL, KV_E_KEY, "it has no states of key 7"},
+        {"kvstore.states.7", "m", KV_E_FORMAT, "\"7/v\" is not in the list of what the key keeps"},
         {"kvstore.states.7", "m v m_schedule", KV_E_VALUE,
-         "states.safetensors: key 7 has a state \"m_schedule\", which the optimizer in use does "
-         "not have"},
-        {"kvstore.states.7", "m v stored", KV_E_FORMAT,
-         "states.safetensors: the state \"stored\" of key 7 is missing"},
+         "key 7 has a state \"m_schedule\", which the optimizer in use does not have"},
+        {"kvstore.states.7", "m v stored", KV_E_FORMAT, "the state \"stored\" of key 7 is missing"},
         {"kvstore.shared.m_schedule", "float 0x1", KV_E_FORMAT,
-         "states.safetensors: \"m_schedule\" is \"float 0x1\", which is not a number"},
+         "\"m_schedule\" is \"float 0x1\", which is not a number"},
     };
     IN_FOLDER(path, NULL);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -611,14 +593,14 @@ TEST(state_file_says_what_is_damaged)
     data[n - 1] ^= 1;
     file_fill(path, data, n);
     check_refused("adam", KV_FLOAT32, KV_E_FORMAT,
-                  "states.safetensors: the file is damaged: the data of \"2/var\" are not what was "
+                  "the file is damaged: the data of \"2/var\" are not what was "
                   "written");
     data[n - 1] ^= 1;
     CHECK((at = memmem(data, n, "num_update\":\"", 13)) != NULL);
     at[13] ^= 1;
     file_fill(path, data, n);
     check_refused("adam", KV_FLOAT32, KV_E_FORMAT,
-                  "states.safetensors: the file is damaged: its metadata are not what was written");
+                  "the file is damaged: its metadata are not what was written");
     mem_free(data);
 }
 
@@ -648,9 +630,7 @@ TEST(state_file_a_whole_store_keeps_the_states)
             CHECK_OK(kv_save(stopped, path, &e));
             kv_free(stopped);
             CHECK_OK(kv_load(&stopped, path, &e));
-            step(plain, KV_FLOAT16, t);
-            step(stopped, KV_FLOAT16, t);
-            check_same(plain, stopped, KV_FLOAT16);
+            both_step(plain, stopped, KV_FLOAT16, t);
         }
     }
 }
@@ -663,22 +643,19 @@ TEST(state_file_rollback_undoes_a_load)
         step(other, KV_FLOAT32, 5);
         CHECK_OK(kv_save_states(other, path, flags, &e));
         own_kv *s = with("nadam", KV_FLOAT32, NULL, 0), *plain = with("nadam", KV_FLOAT32, NULL, 0);
-        step(s, KV_FLOAT32, 1);
-        step(plain, KV_FLOAT32, 1);
+        both_step(s, plain, KV_FLOAT32, 1);
         CHECK_OK(kv_begin(s, &e));
         CHECK_OK(kv_load_states(s, path, &e));
         step(s, KV_FLOAT32, 2);
         CHECK_OK(kv_rollback(s, &e));
         check_same(s, plain, KV_FLOAT32);
-        step(s, KV_FLOAT32, 4);
-        step(plain, KV_FLOAT32, 4);
-        check_same(s, plain, KV_FLOAT32);
+        both_step(s, plain, KV_FLOAT32, 4);
     }
 }
 
 TEST(state_file_states_hold_no_texts)
 {
-    own_kv *s = make_weights(KV_FLOAT32);
+    own_kv *s = weights_of(NULL, KV_FLOAT32);
     own_array *g = weight(0, KV_FLOAT32, 0);
     own_rule *rule = MADE(kv_rule, kv_rule_new,
                           "updater words { state key w = \"a\"; stored += input }", NULL, 0, 0);

@@ -76,12 +76,10 @@ TEST(store_key_errors)
     CHECK_CODE(kv_init(none, (kv_key[]){text, three}, 2, (kv_array *[]){a, a}, NULL, &e), KV_E_KEY);
     CHECK_CODE(kv_push(s, &three, 1, (kv_array *[]){NULL}, NULL, &e), KV_E_VALUE);
     CHECK_INT(kv_pull(s, &five, 1, &a, NULL, &e), KV_E_KEY);
-    CHECK_TEXT(e.text, "key 5 was never initialised");
-    CHECK_TEXT(e.hint, "init it first");
     CHECK_INT(e.has_key, 1);
     CHECK_INT(e.key_id, 5);
     set_add(s, &one);
-    CHECK_ERR(kv_push(s, &five, 1, &a, NULL, &e), KV_E_KEY, "key 5 was never initialised");
+    CHECK_CODE(kv_push(s, &five, 1, &a, NULL, &e), KV_E_KEY);
     CHECK_CODE(kv_push(s, (kv_key[]){three, five}, 2, (kv_array *[]){a, a}, NULL, &e), KV_E_KEY);
     check_key(s, three, 2);
 }
@@ -92,15 +90,13 @@ TEST(store_failed_calls_do_not_poison_keys)
     own_kv *s = make("local");
     own_array *a = filled(1), *b = array_vector(KV_FLOAT32, 2, (double[]){1, 2});
     kv_key k = id(9);
-    CHECK_ERR(kv_pull(s, &k, 1, &a, NULL, &e), KV_E_KEY, "key 9 was never initialised");
+    CHECK_CODE(kv_pull(s, &k, 1, &a, NULL, &e), KV_E_KEY);
     CHECK_ERR(kv_push(s, (kv_key[]){k, k}, 2, (kv_array *[]){a, b}, NULL, &e), KV_E_SHAPE,
               "the values of the new key 9 have the shapes (4, 4) and (2,)");
     CHECK_INT(kv_num_keys(s), 0);
     init_with(s, k, filled(1));
-    CHECK_ERR(kv_init(s, (kv_key[]){id(10), k}, 2, (kv_array *[]){a, a}, NULL, &e), KV_E_KEY,
-              "key 9 is initialised already");
-    CHECK_ERR(kv_pull(s, &(kv_key){.id = 10}, 1, &a, NULL, &e), KV_E_KEY,
-              "key 10 was never initialised");
+    CHECK_CODE(kv_init(s, (kv_key[]){id(10), k}, 2, (kv_array *[]){a, a}, NULL, &e), KV_E_KEY);
+    CHECK_CODE(kv_pull(s, &(kv_key){.id = 10}, 1, &a, NULL, &e), KV_E_KEY);
 }
 
 TEST(store_long_text_keys)
@@ -571,48 +567,24 @@ enum { MANY = 40 };
 
 static kv_array *ones;
 
-static int many(int (*op)(kv *, const kv_key *, int64_t, kv_array *const *, const kv_call *,
-                          kv_err *),
-                kv *s, int64_t first, int64_t n, kv_err *e)
+typedef int store_call(kv *, const kv_key *, int64_t, kv_array *const *, const kv_call *, kv_err *);
+
+/* A call for MANY keys from this one on, each of them twice unless it makes them. */
+static int many(store_call *op, kv *s, int64_t first, kv_err *e)
 {
     kv_key keys[2 * MANY];
     kv_array *arrays[2 * MANY];
     for (int64_t i = 0; i < 2 * MANY; i++) {
-        keys[i] = id(first + (i * 7) % n);
+        keys[i] = id(first + (i * 7) % MANY);
         arrays[i] = ones;
     }
-    return op(s, keys, op == kv_init ? n : 2 * MANY, arrays, NULL, e);
+    return op(s, keys, op == kv_init ? MANY : 2 * MANY, arrays, NULL, e);
 }
 
-static int init_many(kv *s, kv_err *e)
-{
-    return many(kv_init, s, MANY, MANY, e);
-}
-
-static int push_new(kv *s, kv_err *e)
-{
-    return many(kv_push, s, 2 * MANY, MANY, e);
-}
-
-static int push_many(kv *s, kv_err *e)
-{
-    return many(kv_push, s, 0, MANY, e);
-}
-
-static int pull_many(kv *s, kv_err *e)
-{
-    kv_key keys[MANY];
-    kv_array *outs[MANY];
-    for (int i = 0; i < MANY; i++)
-        keys[i] = id(3), outs[i] = ones;
-    return kv_pull(s, keys, MANY, outs, NULL, e);
-}
-
-typedef int step(kv *s, kv_err *e);
-
-/* Lets the first, second, third … allocation of a step fail, until it succeeds; the store, whose
+/* Lets the first, second, third … allocation of a call fail, until it succeeds; the store, whose
  * keys hold their own numbers, must be as it was after each failure. */
-static void check_memory_faults(const char *type, const float *factor, step *run)
+static void check_memory_faults(const char *type, const float *factor, store_call *op,
+                                int64_t first)
 {
     own_kv *s = make(type);
     ones = filled_as(KV_FLOAT32, 1, (kv_ctx){KV_GPU, 0});
@@ -622,7 +594,7 @@ static void check_memory_faults(const char *type, const float *factor, step *run
         set_add(s, factor);
     kv_err e = {0};
     int64_t last = 0;
-    EACH_FAILURE(run(s, &e)) {
+    EACH_FAILURE(many(op, s, first, &e)) {
         CHECK_INT(kv_num_keys(s), MANY);
         for (int64_t k = 0; k < MANY; k++)
             check_key(s, id(k), (double)k);
@@ -636,11 +608,11 @@ TEST(store_memory_faults)
 {
     CHECK_OK(kv_set_virtual_gpus(1, &e));
     for (int t = 0; t < 2; t++) {
-        check_memory_faults(types[t], NULL, init_many);
-        check_memory_faults(types[t], NULL, push_new);
-        check_memory_faults(types[t], NULL, push_many);
-        check_memory_faults(types[t], NULL, pull_many);
-        check_memory_faults(types[t], &one, push_many);
+        check_memory_faults(types[t], NULL, kv_init, MANY);
+        check_memory_faults(types[t], NULL, kv_push, 2 * MANY); /* new keys */
+        check_memory_faults(types[t], NULL, kv_push, 0);
+        check_memory_faults(types[t], NULL, kv_pull, 0);
+        check_memory_faults(types[t], &one, kv_push, 0);
     }
 }
 

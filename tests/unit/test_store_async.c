@@ -52,15 +52,11 @@ static kv_key keys[] = {{.id = 0}, {.id = 1}, {.id = 2}};
 TEST(store_async_handles_may_be_released_at_once)
 {
     own_kv *s = new_store("{ stored = stored * 2 + input }");
-    kv_array *w = large_full(0), *out = large_full(-1);
-    init_with(s, *keys, w);
-    for (int i = 0; i < 10; i++) {
-        kv_array *g = large_full(i);
-        push_one(s, *keys, g);
-    }
-    CHECK_OK(kv_pull(s, keys, 1, &out, NULL, &e));
+    init_with(s, *keys, large_full(0));
+    for (int i = 0; i < 10; i++)
+        push_one(s, *keys, large_full(i));
+    own_array *out = pull_into(s, *keys, large_full(-1));
     check_array(out, 1013); /* 2 * (2 * (0 + …) + 8) + 9 */
-    kv_array_unref(out);
 }
 
 TEST(store_async_a_write_waits_for_the_store_to_have_read)

@@ -4,9 +4,7 @@
 #include <unistd.h>
 
 #include "kvstore.h"
-#include "test.h"
-
-static const kv_ctx cpu0 = {KV_CPU, 0};
+#include "store_help.h"
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define SANITIZED 1 /* these keep what was freed, and count it */
@@ -42,13 +40,10 @@ static void train(kv *s, int64_t size, int n)
 
 static void check_flat(const char *optimizer, int64_t size, int first, int all)
 {
-    own_kv *s = NULL;
-    own_array *a = NULL;
+    own_kv *s = make("local");
     if (SANITIZED)
         test_skip("a sanitizer keeps freed memory");
-    CHECK_OK(kv_array_new(&a, KV_FLOAT32, 1, &size, cpu0, &e));
-    CHECK_OK(kv_create("local", NULL, 0, &s, &e));
-    CHECK_OK(kv_init(s, &(kv_key){.id = 3}, 1, &a, NULL, &e));
+    init_with(s, id(3), array_full(KV_FLOAT32, 1, &size, 0, cpu0));
     if (optimizer)
         CHECK_OK(kv_set_optimizer(s, optimizer, NULL, 0, &e));
     train(s, size, first);
@@ -89,7 +84,7 @@ static int64_t peak(void)
 static void check_peak(const char *type, kv_dtype dtype, int n, const char *optimizer, int states)
 {
     const int64_t bytes = (int64_t)96 << 20, size = bytes / kv_dtype_bytes(dtype), before = peak();
-    own_kv *s = NULL;
+    own_kv *s = make(type);
     own_arrays *values[5] = {NULL};
     kv_key keys[4] = {{.id = 3}, {.id = 3}, {.id = 3}, {.id = 3}};
     if (SANITIZED)
@@ -100,7 +95,6 @@ static void check_peak(const char *type, kv_dtype dtype, int n, const char *opti
         for (int64_t i = 0; i < bytes; i += 4096) /* zeros take no memory until they are written */
             data[i] = 0;
     }
-    CHECK_OK(kv_create(type, NULL, 0, &s, &e));
     CHECK_OK(kv_init(s, keys, 1, values, NULL, &e));
     if (optimizer)
         CHECK_OK(kv_set_optimizer(s, optimizer, NULL, 0, &e));
@@ -114,26 +108,15 @@ static void check_peak(const char *type, kv_dtype dtype, int n, const char *opti
 
 TEST(store_memory_peak_of_a_push)
 {
-    check_peak("local", KV_FLOAT32, 4, NULL, 0);
-}
-
-TEST(store_memory_peak_of_a_push_to_device)
-{
-    check_peak("device", KV_FLOAT32, 4, NULL, 0);
-}
-
-TEST(store_memory_peak_of_a_push_of_halves)
-{
-    check_peak("local", KV_FLOAT16, 4, NULL, 0);
-}
-
-TEST(store_memory_peak_of_a_push_with_adam)
-{
-    check_peak("local", KV_FLOAT32, 2, "adam", 2);
-}
-
-/* The norm of what it computes is known before the first element is written. */
-TEST(store_memory_peak_of_a_push_with_lamb)
-{
-    check_peak("local", KV_FLOAT32, 2, "lamb", 2);
+    IN_CHILD(NULL)
+        check_peak("local", KV_FLOAT32, 4, NULL, 0);
+    IN_CHILD(NULL)
+        check_peak("device", KV_FLOAT32, 4, NULL, 0);
+    IN_CHILD(NULL)
+        check_peak("local", KV_FLOAT16, 4, NULL, 0);
+    IN_CHILD(NULL)
+        check_peak("local", KV_FLOAT32, 2, "adam", 2);
+    /* The norm of what lamb computes is known before the first element is written. */
+    IN_CHILD(NULL)
+        check_peak("local", KV_FLOAT32, 2, "lamb", 2);
 }

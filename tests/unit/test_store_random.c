@@ -37,6 +37,7 @@ typedef struct caller {
     kv_array *mine[OWN], *out[OWN]; /* by size */
     int64_t is[OWN], has[OWN];      /* the models of these */
     int64_t stored[STORES][OWN];    /* and of the keys */
+    int64_t made[STORES];           /* new keys, while others push */
 } caller;
 
 static kv_array *int64_full(int64_t size, int64_t x)
@@ -169,6 +170,12 @@ static void bound(caller *w)
     }
 }
 
+static void make_key(caller *w, int store)
+{
+    kv_key key = {.id = 1000000 + w->number + CALLERS * w->made[store]++};
+    CHECK_OK(kv_init(w->places[store].store, &key, 1, &w->inputs[0][0], NULL, &e));
+}
+
 static void call_once(caller *w)
 {
     kv_info info;
@@ -203,6 +210,8 @@ static void call_once(caller *w)
         replace_mine(w);
         break;
     default:
+        if (draw(w, 2) == 0)
+            make_key(w, store);
         if (draw(w, 8) == 0)
             CHECK_OK(kv_wait(w->places[store].store, &e));
         CHECK_OK(kv_find(w->places[store].store, &key, &info, &e));
@@ -293,8 +302,13 @@ TEST(store_random_calls_equal_a_sequential_model)
     for (int i = 0; i < CALLERS; i++)
         CHECK(pthread_join(callers[i].thread, NULL) == 0);
     check_shared(places);
-    for (int s = 0; s < STORES; s++)
+    for (int s = 0; s < STORES; s++) {
+        int64_t keys = SHARED + CALLERS * OWN;
+        for (int i = 0; i < CALLERS; i++)
+            keys += callers[i].made[s];
+        CHECK_INT(kv_num_keys(places[s].store), keys);
         kv_free(places[s].store);
+    }
     for (int k = 0; k < OWN; k++)
         for (int i = 0; i < INPUTS; i++)
             kv_array_unref(inputs[k][i]);

@@ -5,10 +5,16 @@
 
 enum { N = 3000 };
 
+static const int64_t shape[] = {N};
+
+static kv_array *full(kv_dtype dtype, double x)
+{
+    return array_full(dtype, 1, shape, x, cpu0);
+}
+
 static void init_full(kv *s, int64_t key, kv_dtype dtype, double x)
 {
-    kv_array *a = array_full(dtype, 1, (int64_t[]){N}, x, cpu0);
-    init_with(s, id(key), a);
+    init_with(s, id(key), full(dtype, x));
 }
 
 static int push(kv *s, const int64_t *ids, int n, kv_array *value, kv_err *e)
@@ -20,23 +26,25 @@ static int push(kv *s, const int64_t *ids, int n, kv_array *value, kv_err *e)
     return kv_push(s, keys, n, values, NULL, e);
 }
 
+/* Pushes x n times in one call. */
 static void push_to(kv *s, int64_t key, int n, kv_dtype dtype, double x)
 {
-    int64_t ids[] = {key, key, key, key};
-    own_array *a = array_full(dtype, 1, (int64_t[]){N}, x, cpu0);
-    CHECK_OK(push(s, ids, n, a, &e));
+    push_n(s, id(key), full(dtype, x), n);
+}
+
+/* Pushes 1, and each element of the key is then want. */
+static void step(kv *s, int64_t key, double want)
+{
+    own_array *out = full(KV_FLOAT64, -99);
+    push_to(s, key, 1, KV_FLOAT32, 1);
+    check_array(pull_into(s, id(key), out), want);
 }
 
 /* Every element of the key is want. */
 static void check_full(kv *s, int64_t key, double want)
 {
-    own_array *out = array_full(KV_FLOAT64, 1, (int64_t[]){N}, -99, cpu0);
-    CHECK_OK(kv_pull(s, &(kv_key){.id = key}, 1, &out, NULL, &e));
-    const double *data = array_elements(out);
-    for (int i = 0; i < N; i++) {
-        if (data[i] != want)
-            CHECK_INT(data[i] * 1000, want * 1000);
-    }
+    own_array *out = pull_into(s, id(key), full(KV_FLOAT64, -99));
+    check_array(out, want);
 }
 
 typedef struct lines {
@@ -55,12 +63,11 @@ TEST(store_rule_tutorial)
     /* Seed 000: key 3 holds 4, stored += input * 2 gives 6; then 5, 7, 9 with sums of four ones. */
     own_kv *s = make("device");
     lines l = {{0}};
-    own_array *ones = array_full(KV_FLOAT32, 1, (int64_t[]){N}, 1, cpu0);
+    own_array *ones = full(KV_FLOAT32, 1);
     init_full(s, 3, KV_FLOAT32, 4);
     kv_set_print(s, take_line, &l);
     set_rule(s, "{ print \"update on key: %d\" % key; stored += input * 2 }");
-    push_to(s, 3, 1, KV_FLOAT32, 1);
-    check_full(s, 3, 6);
+    step(s, 3, 6);
     CHECK_TEXT(l.text, "update on key: 3|");
     for (int k = 5; k <= 9; k += 2)
         init_full(s, k, KV_FLOAT32, 1);
@@ -86,9 +93,9 @@ TEST(store_rule_reads_the_sum_rounded_to_the_stored_dtype)
 TEST(store_rule_mixed_dtypes)
 {
     own_kv *s = make("device");
-    own_array *a = array_full(KV_FLOAT64, 1, (int64_t[]){N}, 1.9, cpu0),
-             *b = array_full(KV_INT64, 1, (int64_t[]){N}, 1000, cpu0),
-             *c = array_full(KV_FLOAT16, 1, (int64_t[]){N}, 3, cpu0);
+    own_array *a = full(KV_FLOAT64, 1.9),
+             *b = full(KV_INT64, 1000),
+             *c = full(KV_FLOAT16, 3);
     init_full(s, 1, KV_INT32, 10);
     set_rule(s, "{ stored += input }");
     CHECK_OK(kv_push(s, (kv_key[]){id(1), id(1), id(1)}, 3, (kv_array *[]){a, b, c}, NULL, &e));
@@ -108,8 +115,7 @@ TEST(store_rule_parameters_and_counts)
     check_full(s, 1, 3 + 2 * 3 * 2);
     check_full(s, 2, 3);
     set_rule(s, text);
-    push_to(s, 2, 1, KV_FLOAT32, 1);
-    check_full(s, 2, 5);
+    step(s, 2, 5);
 }
 
 TEST(store_rule_parameter_errors_keep_the_updater)
@@ -121,8 +127,7 @@ TEST(store_rule_parameter_errors_keep_the_updater)
     CHECK_OK(kv_rule_new(&r, "updater f(a = 1.0) { stored = input * a }", NULL, 0, 0, &e));
     CHECK_INT(kv_set_rule(s, r, &(kv_opt){"b", "1"}, 1, &e), KV_E_USAGE);
     kv_rule_free(r);
-    push_to(s, 1, 1, KV_FLOAT32, 1);
-    check_full(s, 1, 2);
+    step(s, 1, 2);
 }
 
 static void change(kv *s, const char *name, const char *value)
@@ -146,20 +151,16 @@ TEST(store_rule_names_from_outside)
     CHECK_INT(e.col, 5 + (int)(strstr(text, "rate") - text));
     CHECK_OK(kv_set_rule(s, r, params, 3, &e));
     kv_rule_free(r);
-    push_to(s, 1, 1, KV_FLOAT32, 1);
-    check_full(s, 1, 1.5);
+    step(s, 1, 1.5);
     change(s, "rate", "2"); /* an integer is a number, too */
-    push_to(s, 1, 1, KV_FLOAT32, 1);
-    check_full(s, 1, 3.5);
+    step(s, 1, 3.5);
     CHECK_OK(kv_begin(s, &e));
     change(s, "note", "5"); /* which is no text now */
     for (int i = 0; i < 100; i++)
         change(s, "rate", i % 2 ? "7" : "8");
-    push_to(s, 1, 1, KV_FLOAT32, 1);
-    check_full(s, 1, 7);
+    step(s, 1, 7);
     CHECK_OK(kv_rollback(s, &e));
-    push_to(s, 1, 1, KV_FLOAT32, 1);
-    check_full(s, 1, 5.5);
+    step(s, 1, 5.5);
 }
 
 /* In a def a name that every rule has is taken once it is given, one that is assigned is its own,
@@ -169,18 +170,14 @@ TEST(store_rule_own_names_of_a_def)
     own_kv *s = make("device");
     init_full(s, 1, KV_FLOAT32, 1);
     set_rule(s, "def f(k, g, w):\n    w += t * g + wd\n");
-    push_to(s, 1, 1, KV_FLOAT32, 1);
-    check_full(s, 1, 2);
+    step(s, 1, 2);
     change(s, "t", "10");
     change(s, "wd", "0.5");
-    push_to(s, 1, 1, KV_FLOAT32, 1);
-    check_full(s, 1, 12.5);
+    step(s, 1, 12.5);
     set_rule(s, "def f(k, g, w):\n    t = 3\n    w[:] = t * g\n");
-    push_to(s, 1, 1, KV_FLOAT32, 1);
-    check_full(s, 1, 3);
+    step(s, 1, 3);
     set_rule_with(s, "{ stored += seed * input }", &(kv_opt){"seed", "-4"}, 1);
-    push_to(s, 1, 1, KV_FLOAT32, 1);
-    check_full(s, 1, -1);
+    step(s, 1, -1);
 }
 
 /* A change that finds no memory leaves the parameters as they were. */
@@ -212,7 +209,7 @@ TEST(store_rule_syntax_errors_have_a_place)
 TEST(store_rule_that_fails_changes_no_key)
 {
     own_kv *s = make("device");
-    own_array *ones = array_full(KV_FLOAT32, 1, (int64_t[]){N}, 1, cpu0);
+    own_array *ones = full(KV_FLOAT32, 1);
     lines l = {{0}};
     for (int k = 1; k <= 3; k++)
         init_full(s, k, KV_FLOAT32, k);
@@ -239,20 +236,19 @@ TEST(store_rule_skip_keeps_the_key_and_counts)
 TEST(store_rule_refuses_a_dtype_before_anything_changes)
 {
     own_kv *s = make("device");
-    own_array *ones = array_full(KV_FLOAT32, 1, (int64_t[]){N}, 1, cpu0);
+    own_array *ones = full(KV_FLOAT32, 1);
     init_full(s, 1, KV_FLOAT32, 1);
     init_full(s, 2, KV_INT32, 1);
     set_rule(s, "{ stored = stored / 2 + input * 0.5 }");
     CHECK_INT(push(s, (int64_t[]){1, 2}, 2, ones, &e), KV_E_DTYPE);
     CHECK_INT(e.key_id, 2);
     check_full(s, 1, 1);
-    push_to(s, 1, 1, KV_FLOAT32, 1);
-    check_full(s, 1, 1);
+    step(s, 1, 1);
 }
 
 TEST(store_rule_moves_a_key_to_its_gpu)
 {
-    own_array *a = NULL, *ones = array_full(KV_FLOAT32, 1, (int64_t[]){N}, 1, cpu0);
+    own_array *a = NULL, *ones = full(KV_FLOAT32, 1);
     CHECK_OK(kv_set_virtual_gpus(2, &e));
     own_kv *s = make("device");
     init_full(s, 1, KV_FLOAT32, 5);
@@ -268,7 +264,7 @@ TEST(store_rule_memory_faults)
     static const char *const texts[] = {"{ stored += input }", "{ print t; stored += input * t }"};
     for (int i = 0; i < 2; i++) {
         own_kv *s = make("device");
-        own_array *ones = array_full(KV_FLOAT32, 1, (int64_t[]){N}, 1, cpu0);
+        own_array *ones = full(KV_FLOAT32, 1);
         for (int k = 1; k <= 20; k++)
             init_full(s, k, k % 2 ? KV_FLOAT32 : KV_FLOAT64, k);
         int64_t ids[20];
@@ -333,7 +329,7 @@ TEST(store_rule_prints_arrays_as_it_is_told)
     own_kv *s = make("device");
     lines l = {{0}};
     shower shows = {0};
-    own_array *ones = array_full(KV_FLOAT32, 1, (int64_t[]){N}, 1, cpu0);
+    own_array *ones = full(KV_FLOAT32, 1);
     init_full(s, 1, KV_FLOAT32, 1);
     init_full(s, 2, KV_FLOAT32, 2);
     kv_set_print(s, take_line, &l);
@@ -358,7 +354,7 @@ TEST(store_rule_print_memory_faults)
         own_kv *s = make("device");
         e = (kv_err){0};
         lines l = {{0}};
-        own_array *ones = array_full(KV_FLOAT32, 1, (int64_t[]){N}, 1, cpu0);
+        own_array *ones = full(KV_FLOAT32, 1);
         init_full(s, 1, KV_FLOAT32, 1);
         kv_set_print(s, take_line, &l);
         set_rule_with(s, "{ state m = 2; print sum(stored), stored; stored += m * input }", NULL,
@@ -396,8 +392,8 @@ TEST(store_rule_of_a_def)
     set_rule(s, "def twice(k, grad, weight):\n    weight += grad * 2\n");
     CHECK_OK(kv_describe(s, "rule", copy_rule, text, &e));
     CHECK_TEXT(text, "rule=twice; text=def twice(k, grad, weight):\n    weight += grad * 2\n");
-    own_array *one = array_full(KV_FLOAT32, 1, (int64_t[]){N}, 1, cpu0),
-             *out = array_full(KV_FLOAT32, 1, (int64_t[]){N}, 0, cpu0);
+    own_array *one = full(KV_FLOAT32, 1),
+             *out = full(KV_FLOAT32, 0);
     CHECK_OK(push(s, (int64_t[]){3}, 1, one, &e));
     CHECK_OK(kv_pull(s, &(kv_key){.id = 3}, 1, &out, NULL, &e));
     const float *data = array_elements(out);

@@ -1,29 +1,18 @@
 /* row_sparse keys and values in a store: init, push with every kind of updater, pull, errors. */
 
 #include "kvstore.h"
-#include "store_help.h"
+#include "sparse_help.h"
 
 static const kv_key key = {3, NULL};
-
-/* A 5 x 2 row_sparse array; each row held is x[k], x[k]. */
-static kv_array *rows(int n, const int64_t *ids, const float *x)
-{
-    kv_array *a = NULL;
-    void *data = NULL;
-    CHECK_OK(kv_array_new_sparse(&a, KV_FLOAT32, 2, (int64_t[]){5, 2}, n, ids, cpu0, &e));
-    CHECK_OK(kv_array_write_rows(a, &data, &e));
-    for (int i = 0; i < 2 * n; i++)
-        ((float *)data)[i] = x[i / 2];
-    return a;
-}
 
 /* A 5 x 2 default array, row k being x[k], x[k]. */
 static kv_array *dense(const float *x)
 {
-    kv_array *sparse = rows(5, (int64_t[]){0, 1, 2, 3, 4}, x), *a = NULL;
-    CHECK_OK(kv_array_to_dense(&a, sparse, &e));
-    kv_array_unref(sparse);
-    return a;
+    own_array *a = MADE(kv_array, kv_array_new, KV_FLOAT32, 2, (int64_t[]){5, 2}, cpu0);
+    float *data = array_data(a);
+    for (int i = 0; i < 10; i++)
+        data[i] = x[i / 2];
+    return kv_array_ref(a);
 }
 
 static kv *open_store(kv_array *first)
@@ -61,7 +50,7 @@ enum { ROW = 2 * 4 + 8, FULL = 5 * ROW, DENSE = 40 };
 
 TEST(store_sparse_init_keeps_rows)
 {
-    own_array *a = rows(2, (int64_t[]){1, 4}, (float[]){1, 2});
+    own_array *a = rows("1=1 4=2");
     void *data = NULL;
     own_kv *s = open_store(kv_array_ref(a));
     CHECK_OK(kv_array_write_rows(a, &data, &e)); /* the store has a copy */
@@ -73,22 +62,21 @@ TEST(store_sparse_init_keeps_rows)
 TEST(store_sparse_assign)
 {
     own_kv *s = open_store(NULL); /* a push creates the key */
-    push(s, rows(2, (int64_t[]){1, 4}, (float[]){1, 2}), NULL, NULL);
+    push(s, rows("1=1 4=2"), NULL, NULL);
     check(s, (float[]){0, 1, 0, 0, 2});
     check_bytes(s, 2 * ROW);
-    push(s, rows(2, (int64_t[]){0, 1}, (float[]){1, 2}), rows(0, NULL, NULL),
-         rows(2, (int64_t[]){1, 3}, (float[]){-2, 5}));
+    push(s, rows("0=1 1=2"), rows(""), rows("1=-2 3=5"));
     check(s, (float[]){1, 0, 0, 5, 0});
     check_bytes(s, 3 * ROW); /* row 1 cancelled and stays */
     push(s, dense((float[]){0, 0, 7, 0, 8}), dense((float[]){0, 0, 1, 0, 0}), NULL);
     check(s, (float[]){0, 0, 8, 0, 8});
     check_bytes(s, 2 * ROW);
-    push(s, rows(0, NULL, NULL), NULL, NULL);
+    push(s, rows(""), NULL, NULL);
     check(s, (float[]){0, 0, 0, 0, 0});
     check_bytes(s, 0);
     kv_free(s);
     s = open_store(dense((float[]){1, 2, 3, 4, 5}));
-    push(s, rows(1, (int64_t[]){2}, (float[]){9}), NULL, NULL);
+    push(s, rows("2=9"), NULL, NULL);
     check(s, (float[]){0, 0, 9, 0, 0});
     check_bytes(s, ROW);
 }
@@ -96,7 +84,7 @@ TEST(store_sparse_assign)
 /* The stored array is never the pushed one. */
 TEST(store_sparse_assign_copies)
 {
-    own_array *a = rows(1, (int64_t[]){2}, (float[]){9});
+    own_array *a = rows("2=9");
     void *data = NULL;
     own_kv *s = open_store(dense((float[]){1, 2, 3, 4, 5}));
     push(s, kv_array_ref(a), NULL, NULL);
@@ -110,23 +98,22 @@ TEST(store_sparse_rules)
     /* a constant rule reads zeros in absent rows */
     own_kv *s = open_store(dense((float[]){1, 2, 3, 4, 5}));
     set_rule(s, "{ stored = 2 * stored + input }");
-    push(s, rows(2, (int64_t[]){1, 4}, (float[]){10, 20}), NULL, NULL);
+    push(s, rows("1=10 4=20"), NULL, NULL);
     check(s, (float[]){2, 14, 6, 8, 30});
     check_bytes(s, DENSE);
     set_rule(s, "{ rows present; stored = 2 * stored + input }");
-    push(s, rows(2, (int64_t[]){1, 4}, (float[]){1, 2}), rows(1, (int64_t[]){0}, (float[]){7}),
-         NULL);
+    push(s, rows("1=1 4=2"), rows("0=7"), NULL);
     check(s, (float[]){11, 29, 6, 8, 62});
-    push(s, rows(0, NULL, NULL), NULL, NULL);
+    push(s, rows(""), NULL, NULL);
     check(s, (float[]){11, 29, 6, 8, 62});
     push(s, dense((float[]){1, 1, 1, 1, 1}), NULL, NULL); /* holds all rows */
     check(s, (float[]){23, 59, 13, 17, 125});
     kv_free(s);
     /* a row_sparse key holds all rows from the first update on */
-    s = open_store(rows(1, (int64_t[]){1}, (float[]){5}));
+    s = open_store(rows("1=5"));
     set_rule(s, "{ if sparse(stored) { stored = stored + input + 1 } else { stored = input } }");
     check_bytes(s, ROW);
-    push(s, rows(1, (int64_t[]){3}, (float[]){1}), NULL, NULL);
+    push(s, rows("3=1"), NULL, NULL);
     check(s, (float[]){1, 6, 1, 2, 1});
     check_bytes(s, FULL);
     push(s, dense((float[]){1, 0, 0, 0, 0}), NULL, NULL);
@@ -141,7 +128,7 @@ TEST(store_sparse_lbsgd_norms)
     own_kv *s = open_store(dense((float[]){2, 0, 0, 0, 0}));
     kv_opt params[] = {{"learning_rate", "1"}, {"warmup_strategy", "lars"}};
     CHECK_OK(kv_set_optimizer(s, "lbsgd", params, 2, &e));
-    push(s, rows(1, (int64_t[]){1}, (float[]){1}), NULL, NULL);
+    push(s, rows("1=1"), NULL, NULL);
     check(s, (float[]){2, -2, 0, 0, 0});
 }
 
@@ -177,13 +164,13 @@ TEST(store_sparse_long_rows)
 /* float16 keys with a float32 master that begins with the rows that are there. */
 TEST(store_sparse_multi_precision)
 {
-    kv_array *a = rows(1, (int64_t[]){1}, (float[]){2}), *half = NULL;
+    kv_array *a = rows("1=2"), *half = NULL;
     CHECK_OK(kv_array_dup(&half, a, KV_FLOAT16, cpu0, &e));
     kv_array_unref(a);
     own_kv *s = open_store(half);
     kv_opt params[] = {{"learning_rate", "1"}, {"multi_precision", "true"}};
     CHECK_OK(kv_set_optimizer(s, "sgd", params, 2, &e));
-    push(s, rows(2, (int64_t[]){0, 1}, (float[]){1, 0.5f}), NULL, NULL);
+    push(s, rows("0=1 1=0.5"), NULL, NULL);
     check(s, (float[]){-1, 1.5f, 0, 0, 0});
 }
 
@@ -209,9 +196,9 @@ static int add(void *arg, const kv_key *k, kv_array *input, kv_array *stored, kv
 TEST(store_sparse_callback)
 {
     int sparse = 0;
-    own_kv *s = open_store(rows(1, (int64_t[]){1}, (float[]){5}));
+    own_kv *s = open_store(rows("1=5"));
     CHECK_OK(kv_set_updater(s, add, &sparse, NULL, &e));
-    push(s, rows(1, (int64_t[]){3}, (float[]){1}), rows(1, (int64_t[]){3}, (float[]){2}), NULL);
+    push(s, rows("3=1"), rows("3=2"), NULL);
     CHECK_INT(sparse, 1);
     check(s, (float[]){0, 5, 0, 3, 0});
     check_bytes(s, FULL);
@@ -223,12 +210,12 @@ TEST(store_sparse_callback)
 TEST(store_sparse_transactions)
 {
     for (int rule = 0; rule < 2; rule++) {
-        own_kv *s = open_store(rows(2, (int64_t[]){1, 4}, (float[]){5, 6}));
+        own_kv *s = open_store(rows("1=5 4=6"));
         if (rule)
             set_rule(s, "{ stored = stored + input }");
         CHECK_OK(kv_begin(s, &e));
-        push(s, rows(1, (int64_t[]){3}, (float[]){1}), NULL, NULL);
-        push(s, rows(1, (int64_t[]){3}, (float[]){1}), NULL, NULL);
+        push(s, rows("3=1"), NULL, NULL);
+        push(s, rows("3=1"), NULL, NULL);
         check(s, rule ? (float[]){0, 5, 0, 2, 6} : (float[]){0, 0, 0, 1, 0});
         CHECK_OK(kv_rollback(s, &e));
         check(s, (float[]){0, 5, 0, 0, 6});
@@ -238,10 +225,9 @@ TEST(store_sparse_transactions)
 
 TEST(store_sparse_moves_to_a_gpu)
 {
-    own_kv *s = NULL;
-    kv_array *a = rows(2, (int64_t[]){1, 4}, (float[]){5, 6}), *b = NULL;
+    kv_array *a = rows("1=5 4=6"), *b = NULL;
     CHECK_OK(kv_set_virtual_gpus(1, &e));
-    CHECK_OK(kv_create("device", NULL, 0, &s, &e));
+    own_kv *s = make("device");
     CHECK_OK(kv_init(s, &key, 1, &a, NULL, &e));
     CHECK_OK(kv_array_dup(&b, a, KV_FLOAT64, (kv_ctx){KV_GPU, 0}, &e));
     set_rule(s, "{ stored = stored + input }");
@@ -252,7 +238,7 @@ TEST(store_sparse_moves_to_a_gpu)
 
 TEST(store_sparse_errors)
 {
-    own_kv *s = open_store(rows(1, (int64_t[]){1}, (float[]){5}));
+    own_kv *s = open_store(rows("1=5"));
     own_array *other = NULL;
     CHECK_OK(kv_array_new_sparse(&other, KV_FLOAT32, 2, (int64_t[]){5, 3}, 0, NULL, cpu0, &e));
     CHECK_ERR(kv_push(s, &key, 1, &other, NULL, &e), KV_E_SHAPE,
@@ -265,8 +251,8 @@ TEST(store_sparse_errors)
 TEST(store_sparse_values_of_both_storages)
 {
     kv_key keys[] = {key, key, key};
-    own_array *a = dense((float[]){1, 2, 3, 4, 5}), *b = rows(1, (int64_t[]){1}, (float[]){5});
-    own_kv *s = open_store(rows(1, (int64_t[]){1}, (float[]){5}));
+    own_array *a = dense((float[]){1, 2, 3, 4, 5}), *b = rows("1=5");
+    own_kv *s = open_store(rows("1=5"));
     CHECK_OK(kv_push(s, keys, 3, (kv_array *[]){b, a, b}, NULL, &e));
     check(s, (float[]){1, 12, 3, 4, 5});
     set_rule(s, "{ stored = stored + input * 2 }");
@@ -286,11 +272,11 @@ TEST(store_sparse_out_of_memory)
         "{ rows present; state m; m = m + input; stored = stored + m }"};
     for (int i = 0; i < 3; i++) {
         for (int sparse = 0; sparse < 2; sparse++) {
-            own_array *one = sparse ? rows(2, (int64_t[]){1, 4}, (float[]){5, 6})
+            own_array *one = sparse ? rows("1=5 4=6")
                                    : dense((float[]){0, 5, 0, 0, 6});
             kv_array *values[] = {one, one};
             kv_key keys[] = {key, key};
-            own_kv *s = open_store(rows(1, (int64_t[]){1}, (float[]){5}));
+            own_kv *s = open_store(rows("1=5"));
             if (rules[i])
                 set_rule(s, rules[i]);
             for (int n = 1, rc = KV_E_MEMORY; rc; n++) {

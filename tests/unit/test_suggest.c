@@ -31,18 +31,13 @@ TEST(suggest_abbreviations)
                                         "F8_E5M2", "weight-decay", "momentum", "wd"};
     static const char *const hints[][2] = {
         {"lr", "did you mean learning_rate or lr_x?"},
-        {"LR", "did you mean learning_rate or lr_x?"},
-        {"learning", "did you mean learning_rate?"},
+        {"LR", "did you mean learning_rate or lr_x?"}, {"learning", "did you mean learning_rate?"},
         {"f8", "did you mean F8_E4M3, F8_E5M2 or U8?"},
-        {"WD", "did you mean weight-decay?"},
-        {"decay", "did you mean weight-decay?"},
-        {"weight_", ""},
-        {"weight", "did you mean weight-decay?"},
+        {"WD", "did you mean weight-decay?"}, {"decay", "did you mean weight-decay?"},
+        {"weight_", ""},                      {"weight", "did you mean weight-decay?"},
         {"Weight_decal", "did you mean wd or weight-decay?"},
-        {"l", ""},
-        {"mom", ""},
-        {"word_d", "did you mean wd?"},
-        {"word_d_x", ""},
+        {"l", ""},                      {"mom", ""},
+        {"word_d", "did you mean wd?"}, {"word_d_x", ""},
         {"lrs", "did you mean lars?"},
     };
     for (size_t i = 0; i < sizeof hints / sizeof *hints; i++) {
@@ -57,10 +52,8 @@ TEST(suggest_abbreviations)
 TEST(suggest_by_first_letters)
 {
     static const char *const hints[][2] = {
-        {"mom", "did you mean momentum?"},
-        {"Mom", "did you mean momentum?"},
-        {"mo", ""},
-        {"omen", ""},
+        {"mom", "did you mean momentum?"}, {"Mom", "did you mean momentum?"},
+        {"mo", ""},                        {"omen", ""},
         {"lear", "did you mean leap or learning_rate?"},
         {"ada", "did you mean adam, adabelief or adadelta?"}, /* the close one comes first */
     };

@@ -160,34 +160,26 @@ TEST(tensor_codec_rounds_once_from_f64)
     }
 }
 
+/* n numbers become these bytes. */
+static void converts(tensor_type to, tensor_type from, const void *x, int64_t n, const void *want)
+{
+    uint64_t got[8];
+    CHECK_INT(tensor_convert(got, to, x, from, n), -1);
+    CHECK(memcmp(got, want, (size_t)tensor_type_bytes(to, n)) == 0);
+}
+
 TEST(tensor_codec_integers_round_once_to_floats)
 {
     /* 2^62 + 2^54 is a tie of BF16; one more is lost where float32 or float64 comes between. */
     int64_t tie = (INT64_C(1) << 62) + (INT64_C(1) << 54), x[] = {tie, tie + 1, -tie - 1};
     uint64_t u[] = {2 * (uint64_t)tie, 2 * (uint64_t)tie + 1, 0x8000008000000001, UINT64_MAX};
-    uint16_t half[4];
-    float f[4];
-    double d[4];
-    CHECK_INT(tensor_convert(half, TENSOR_BF16, x, TENSOR_I64, 3), -1);
-    CHECK_INT(half[0], 0x5e80);
-    CHECK_INT(half[1], 0x5e81);
-    CHECK_INT(half[2], 0xde81);
-    CHECK_INT(tensor_convert(half, TENSOR_BF16, u, TENSOR_U64, 4), -1);
-    CHECK_INT(half[0], 0x5f00);
-    CHECK_INT(half[1], 0x5f01);
-    CHECK_INT(half[2], 0x5f00);
-    CHECK_INT(half[3], 0x5f80);
-    CHECK_INT(tensor_convert(f, TENSOR_F32, u, TENSOR_U64, 4), -1);
-    CHECK(f[1] == 0x1.01p63f && f[2] == 0x1.000002p63f && f[3] == 0x1p64f);
-    CHECK_INT(tensor_convert(d, TENSOR_F64, u, TENSOR_U64, 4), -1);
-    CHECK(d[1] == 0x1.01p63 && d[3] == 0x1p64);
-    unsigned char e4m3[4];
-    int64_t some[] = {17, 19, 464, 465};
-    CHECK_INT(tensor_convert(e4m3, TENSOR_F8_E4M3, some, TENSOR_I64, 4), -1);
-    CHECK_INT(e4m3[0], 0x58); /* 16 */
-    CHECK_INT(e4m3[1], 0x5a); /* 20 */
-    CHECK_INT(e4m3[2], 0x7e); /* 448 */
-    CHECK_INT(e4m3[3], 0x7f); /* nan */
+    converts(TENSOR_BF16, TENSOR_I64, x, 3, (uint16_t[]){0x5e80, 0x5e81, 0xde81});
+    converts(TENSOR_BF16, TENSOR_U64, u, 4, (uint16_t[]){0x5f00, 0x5f01, 0x5f00, 0x5f80});
+    converts(TENSOR_F32, TENSOR_U64, u + 1, 3, (float[]){0x1.01p63f, 0x1.000002p63f, 0x1p64f});
+    converts(TENSOR_F64, TENSOR_U64, u + 1, 1, (double[]){0x1.01p63});
+    converts(TENSOR_F64, TENSOR_U64, u + 3, 1, (double[]){0x1p64});
+    int64_t some[] = {17, 19, 464, 465}; /* 16, 20, 448 and nan */
+    converts(TENSOR_F8_E4M3, TENSOR_I64, some, 4, (uint8_t[]){0x58, 0x5a, 0x7e, 0x7f});
 }
 
 TEST(tensor_codec_special_numbers)
@@ -203,12 +195,8 @@ TEST(tensor_codec_special_numbers)
         {TENSOR_F8_E5M2FNUZ, {0x80, 0x80, 0x80, 0x80, 0, 0}},
         {TENSOR_F8_E8M0, {0xff, 0xff, 0xff, 0xff, 0xff, 0xff}},
     };
-    for (size_t r = 0; r < sizeof rows / sizeof *rows; r++) {
-        unsigned char got[6];
-        CHECK_INT(tensor_convert(got, rows[r].type, x, TENSOR_F32, 6), -1);
-        for (int i = 0; i < 6; i++)
-            CHECK_INT(got[i], rows[r].codes[i]);
-    }
+    for (size_t r = 0; r < sizeof rows / sizeof *rows; r++)
+        converts(rows[r].type, TENSOR_F32, x, 6, rows[r].codes);
     static const struct {
         double x;
         int code;
@@ -231,19 +219,15 @@ TEST(tensor_codec_packs_from_the_low_bits)
     unsigned char got[4] = {0xff, 0xff, 0xff, 0xff};
     /* Codes of F4: 2, 7, 9, 4, 6. The half of the last byte behind them is 0. */
     CHECK_INT(tensor_convert(got, TENSOR_F4, x, TENSOR_F32, 5), -1);
-    CHECK_INT(got[0], 0x72);
-    CHECK_INT(got[1], 0x49);
-    CHECK_INT(got[2], 0x06);
-    CHECK_INT(got[3], 0xff);
+    CHECK(memcmp(got, "\x72\x49\x06\xff", 4) == 0);
     float back[6] = {0};
     tensor_decode_f32(back, TENSOR_F4, got, 5);
     CHECK(memcmp(back, x, sizeof x) == 0 && back[5] == 0);
     /* Codes of F6_E2M3: 0x08, 0x1c, 0x24, 0x10, 0x18, which is bits 24 to 29. */
     CHECK_INT(tensor_convert(got, TENSOR_F6_E2M3, x, TENSOR_F32, 5), -1);
-    CHECK_INT(got[0], 0x08 | (0x1c & 3) << 6);
-    CHECK_INT(got[1], 0x1c >> 2 | (0x24 & 15) << 4);
-    CHECK_INT(got[2], 0x24 >> 4 | 0x10 << 2);
-    CHECK_INT(got[3], 0x18);
+    const unsigned char want[] = {0x08 | (0x1c & 3) << 6, 0x1c >> 2 | (0x24 & 15) << 4,
+                                  0x24 >> 4 | 0x10 << 2, 0x18};
+    CHECK(memcmp(got, want, 4) == 0);
     memset(back, 0, sizeof back);
     tensor_decode_f32(back, TENSOR_F6_E2M3, got, 5);
     CHECK(memcmp(back, x, sizeof x) == 0 && back[5] == 0);
@@ -306,10 +290,7 @@ TEST(tensor_codec_integers_at_their_borders)
 TEST(tensor_codec_floats_to_the_nearest_integer)
 {
     float x[] = {0.5f, 1.5f, 2.5f, -2.5f, -0.4f, 126.6f};
-    int8_t got[6];
-    CHECK_INT(tensor_convert(got, TENSOR_I8, x, TENSOR_F32, 6), -1);
-    CHECK(got[0] == 0 && got[1] == 2 && got[2] == 2);
-    CHECK(got[3] == -2 && got[4] == 0 && got[5] == 127);
+    converts(TENSOR_I8, TENSOR_F32, x, 6, (int8_t[]){0, 2, 2, -2, 0, 127});
 }
 
 TEST(tensor_codec_64_bits_as_floats_round)

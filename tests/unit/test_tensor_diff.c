@@ -3,7 +3,6 @@
 #include "tensors/tensor_diff.h"
 
 #include <math.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "checkpoint/tensor_codec.h"
@@ -424,31 +423,19 @@ TEST(tensor_diff_pieces)
     check(TENSOR_F32, a, TENSOR_F32, b, n, tolerances[4]);
 }
 
-static void diff_with(const char *threads, const buf files[2], tensor_difference out[2])
+static tensor_difference *diff_with(const char *threads, const buf files[2])
 {
-    int ends[2], status;
-    size_t bytes = 2 * sizeof *out;
-    CHECK(pipe(ends) == 0);
-    pid_t child = fork();
-    if (child == 0) {
-        setenv("KVSTORE_THREADS", threads, 1);
-        memset(out, 0, bytes);
-        out[1].a = out[1].b = 1;
+    tensor_difference *out = test_shared(2 * sizeof *out);
+    out[1].a = out[1].b = 1;
+    IN_CHILD(threads)
         CHECK_OK(tensor_diffs(out, 2, tensor_open(&files[0], "a"), tensor_open(&files[1], "b"),
                               &bits, NULL, NULL, &e));
-        _exit(write(ends[1], out, bytes) != (ssize_t)bytes);
-    }
-    CHECK(read(ends[0], out, bytes) == (ssize_t)bytes);
-    CHECK(waitpid(child, &status, 0) == child && status == 0);
-    close(ends[0]);
-    close(ends[1]);
+    return out;
 }
 
 TEST(tensor_diff_threads_change_no_bit)
 {
     static const char *const counts[] = {"2", "3", "4", "8"};
-    buf files[2];
-    tensor_difference one[2], more[2];
     int64_t n = 9 * WALK_PIECE + 100;
     OWN(test_free) float *a = malloc(sizeof *a * (size_t)n), *b = malloc(sizeof *b * (size_t)n);
     uint64_t state = 4;
@@ -458,12 +445,11 @@ TEST(tensor_diff_threads_change_no_bit)
     }
     const tensor_given x[] = {{"x", TENSOR_F32, n, 0, a}, {"y", TENSOR_BF16, n, 0, a}};
     const tensor_given y[] = {{"x", TENSOR_F32, n, 0, b}, {"y", TENSOR_BF16, n, 0, b}};
-    files[0] = tensor_file(x, 2);
-    files[1] = tensor_file(y, 2);
-    diff_with("1", files, one);
+    buf files[] = {tensor_file(x, 2), tensor_file(y, 2)};
+    const tensor_difference *one = diff_with("1", files);
     CHECK(one[0].state == DIFF_VALUES && one[0].cosine > 0.99);
     for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
-        diff_with(counts[i], files, more);
+        const tensor_difference *more = diff_with(counts[i], files);
         for (int k = 0; k < 2; k++) {
             CHECK(memcmp(&one[k].rms, &more[k].rms, sizeof(double)) == 0);
             CHECK(memcmp(&one[k].cosine, &more[k].cosine, sizeof(double)) == 0);

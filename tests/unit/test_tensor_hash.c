@@ -35,8 +35,7 @@ static const char *hex_of(digest *d, digest_kind kind, const void *data, int64_t
     return hex;
 }
 
-static void known(digest_kind kind, const char *of_nothing, const char *of_abc,
-                  const char *of_many)
+static void known(digest_kind kind, const char *of_nothing, const char *of_abc, const char *of_many)
 {
     static unsigned char many[256000];
     static const int64_t steps[] = {1, 7, 1000, 65536, sizeof many};

@@ -3,7 +3,6 @@
 #include "tensors/tensor_stat.h"
 
 #include <math.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "checkpoint/tensor_codec.h"
@@ -228,23 +227,14 @@ TEST(tensor_stat_no_numbers)
 
 /* ---- Threads --------------------------------------------------------------------------------- */
 
-static void stat_with(const char *threads, const buf *file, tensor_stat out[2])
+static tensor_stat *stat_with(const char *threads, const buf *file)
 {
-    int ends[2], status;
-    size_t bytes = 2 * sizeof *out;
-    CHECK(pipe(ends) == 0);
-    pid_t child = fork();
-    if (child == 0) {
-        setenv("KVSTORE_THREADS", threads, 1);
+    tensor_stat *out = test_shared(2 * sizeof *out);
+    IN_CHILD(threads) {
         checkpoint *c = tensor_open(file, "x");
-        memset(out, 0, bytes);
         CHECK_OK(tensor_stats(out, c, (int64_t[]){0, 1}, 2, NULL, NULL, &e));
-        _exit(write(ends[1], out, bytes) != (ssize_t)bytes);
     }
-    CHECK(read(ends[0], out, bytes) == (ssize_t)bytes);
-    CHECK(waitpid(child, &status, 0) == child && status == 0);
-    close(ends[0]);
-    close(ends[1]);
+    return out;
 }
 
 TEST(tensor_stat_threads_change_no_bit)
@@ -256,11 +246,10 @@ TEST(tensor_stat_threads_change_no_bit)
         x[i] = (float)ldexp((double)next_random(&state) - 0x1p62, -62);
     const tensor_given given[] = {{"x", TENSOR_F32, n, 0, x}, {"y", TENSOR_BF16, n, 0, x}};
     own_buf file = tensor_file(given, 2);
-    tensor_stat one[2], more[2];
-    stat_with("1", &file, one);
+    const tensor_stat *one = stat_with("1", &file);
     static const char *const counts[] = {"2", "3", "4", "5", "8"};
     for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
-        stat_with(counts[i], &file, more);
+        const tensor_stat *more = stat_with(counts[i], &file);
         for (int k = 0; k < 2; k++) {
             CHECK(memcmp(&one[k].mean, &more[k].mean, sizeof(double)) == 0);
             CHECK(memcmp(&one[k].std, &more[k].std, sizeof(double)) == 0);

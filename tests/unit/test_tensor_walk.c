@@ -3,7 +3,6 @@
 
 #include <signal.h>
 #include <stdatomic.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/stop.h"
@@ -17,6 +16,7 @@
 static const int64_t lengths[] = {
     0, 1, 7, WALK_PIECE - 1, WALK_PIECE, WALK_PIECE + 1, 0, 12 * WALK_PIECE + 5, 3, 2 * WALK_PIECE};
 #define NLENGTHS ((int)(sizeof lengths / sizeof *lengths))
+static const int64_t all_of_them[NLENGTHS] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9};
 
 /* I32 tensors with consecutive numbers from `from` on, in the order given. */
 static buf counted(int32_t from)
@@ -144,19 +144,9 @@ static void all_pieces(bool in_order)
 static void with_threads(void (*test)(void))
 {
     static const char *const counts[] = {"1", "2", "3", "4", "8", "64"};
-    for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
-        int status = 0;
-        pid_t child = fork();
-        CHECK(child >= 0);
-        if (child == 0) {
-            setenv("KVSTORE_THREADS", counts[i], 1);
+    for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
+        IN_CHILD(counts[i])
             test();
-            fflush(stdout);
-            _exit(0);
-        }
-        CHECK(waitpid(child, &status, 0) == child);
-        CHECK_INT(status, 0);
-    }
 }
 
 static void both_orders(void)
@@ -173,23 +163,20 @@ TEST(tensor_walk_pieces)
 /* Blocks that are larger than all that the windows take: one thread does all the work. */
 static int count_piece(void *arg, const walk_piece *p, int worker, kv_err *e)
 {
-    (void)worker;
-    (void)e;
+    (void)worker, (void)e;
     *(int64_t *)arg += p->n;
     return KV_OK;
 }
 
 TEST(tensor_walk_blocks)
 {
-    int64_t all[NLENGTHS], n = 0, want = 0;
+    int64_t n = 0, want = 0;
     own_buf file = counted(1);
     own_checkpoint *c = tensor_open(&file, "a");
-    for (int i = 0; i < NLENGTHS; i++) {
-        all[i] = i;
+    for (int i = 0; i < NLENGTHS; i++)
         want += lengths[i];
-    }
-    walk w = {.inputs = &c, .ninputs = 1, .at = all, .ntensors = NLENGTHS, .piece = count_piece,
-              .arg = &n, .block_bytes = INT64_MAX};
+    walk w = {.inputs = &c, .ninputs = 1, .at = all_of_them, .ntensors = NLENGTHS,
+              .piece = count_piece, .arg = &n, .block_bytes = INT64_MAX};
     CHECK_OK(walk_run(&w, &e));
     CHECK_INT(n, want);
 }
@@ -197,8 +184,7 @@ TEST(tensor_walk_blocks)
 /* Types with several elements a byte, and without any. */
 static int nibbles(void *arg, const walk_piece *p, int worker, kv_err *e)
 {
-    (void)worker;
-    (void)e;
+    (void)worker, (void)e;
     const unsigned char *bytes = p->data[0];
     int64_t *sum = (int64_t *)arg + p->number;
     for (int64_t i = 0; i < p->n / 2; i++)
@@ -235,12 +221,9 @@ static void errors(void)
     OWN(test_free) seen *s = calloc(1, sizeof *s);
     own_buf file = counted(1);
     own_checkpoint *c = tensor_open(&file, "a");
-    int64_t at[NLENGTHS];
-    for (int i = 0; i < NLENGTHS; i++)
-        at[i] = i;
     for (int slow = -1; slow < 2; slow++) {
         *s = (seen){.bad = {2, 10}, .slow = slow};
-        walk w = walk_of(&c, 1, at, s);
+        walk w = walk_of(&c, 1, all_of_them, s);
         CHECK_ERR(walk_run(&w, &e), KV_E_VALUE, "piece 2 is bad");
         CHECK_INT(s->times[7][2], 1);
         CHECK_INT(s->wrong, 0);
@@ -263,11 +246,8 @@ static void interrupted(void)
     OWN(test_free) seen *s = calloc(1, sizeof *s);
     own_buf file = counted(1);
     own_checkpoint *c = tensor_open(&file, "a");
-    int64_t at[NLENGTHS];
-    for (int i = 0; i < NLENGTHS; i++)
-        at[i] = i;
     *s = (seen){.bad = {2, -1}, .slow = -1};
-    walk w = walk_of(&c, 1, at, s);
+    walk w = walk_of(&c, 1, all_of_them, s);
     stop_ask(asked_often);
     CHECK_ERR(walk_run(&w, &e), KV_E_INTERRUPTED, "interrupted");
     stop_ask(NULL);
@@ -284,13 +264,10 @@ TEST(tensor_walk_no_memory)
     OWN(test_free) seen *s = calloc(1, sizeof *s);
     own_buf file = counted(1);
     own_checkpoint *c = tensor_open(&file, "a");
-    int64_t at[NLENGTHS];
     int code = KV_E_MEMORY, n = 0;
-    for (int i = 0; i < NLENGTHS; i++)
-        at[i] = i;
     for (n = 1; n < 50 && code; n++) {
         *s = (seen){.bad = {-1, -1}};
-        walk w = walk_of(&c, 1, at, s);
+        walk w = walk_of(&c, 1, all_of_them, s);
         code = WITHOUT_MEMORY(n, walk_run(&w, &e));
     }
     CHECK(code == KV_OK && n > 2);
@@ -312,8 +289,7 @@ static const char *cut_path;
 /* Cuts the file when the first piece is there, then reads the rest of it. */
 static int cut_it(void *arg, const walk_piece *p, int worker, kv_err *e)
 {
-    (void)worker;
-    (void)e;
+    (void)worker, (void)e;
     if (p->number == 0)
         CHECK(truncate(cut_path, 4096) == 0);
     int64_t sum = 0;

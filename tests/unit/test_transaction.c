@@ -3,69 +3,43 @@
 #include "core/store.h"
 #include "kvstore.h"
 #include "store_help.h"
-#include "test_io.h"
-
-static kv_array *pair_of(double x)
-{
-    return io_array(KV_FLOAT32, 1, (int64_t[]){2}, (double[]){x, x});
-}
-
-static void init_pair(kv *s, kv_key key, double x)
-{
-    own_array *a = pair_of(x);
-    CHECK_OK(kv_init(s, &key, 1, &a, NULL, &e));
-}
-
-static void push_with(kv *s, kv_key key, double x)
-{
-    own_array *a = pair_of(x);
-    CHECK_OK(kv_push(s, &key, 1, &a, NULL, &e));
-}
-
-static double pulled(kv *s, kv_key key)
-{
-    own_array *a = pair_of(-1);
-    CHECK_OK(kv_pull(s, &key, 1, &a, NULL, &e));
-    const float *data = array_elements(a);
-    return (double)data[1];
-}
 
 TEST(transaction_rolls_back)
 {
     own_kv *s = make("local");
-    init_pair(s, id(3), 1);
-    push_with(s, id(3), 5);
+    init_with(s, id(3), filled(1));
+    push_one(s, id(3), filled(5));
     uint64_t before = kv_changes(s);
     CHECK_OK(kv_begin(s, &e));
     CHECK(kv_in_transaction(s));
-    push_with(s, id(3), 7);
-    push_with(s, id(3), 8);
-    init_pair(s, id(1), 2);
-    push_with(s, id(9), 3); /* made by the push */
+    push_one(s, id(3), filled(7));
+    push_one(s, id(3), filled(8));
+    init_with(s, id(1), filled(2));
+    push_one(s, id(9), filled(3)); /* made by the push */
     CHECK(kv_changes(s) > before);
-    CHECK_INT(pulled(s, id(3)), 8);
+    check_key(s, id(3), 8);
     CHECK_INT(kv_num_keys(s), 3);
     CHECK_OK(kv_rollback(s, &e));
     CHECK(!kv_in_transaction(s));
-    CHECK_INT(pulled(s, id(3)), 5);
+    check_key(s, id(3), 5);
     CHECK_INT(kv_num_keys(s), 1);
     CHECK_INT(info_of(s, id(3)).pushes, 1);
     CHECK(kv_changes(s) == before);
-    init_pair(s, id(1), 4); /* the dropped keys can come again */
-    CHECK_INT(pulled(s, id(1)), 4);
+    init_with(s, id(1), filled(4)); /* the dropped keys can come again */
+    check_key(s, id(1), 4);
 }
 
 TEST(transaction_commits)
 {
     own_kv *s = make("local");
-    init_pair(s, id(3), 1);
+    init_with(s, id(3), filled(1));
     CHECK_OK(kv_begin(s, &e));
-    push_with(s, id(3), 7);
-    init_pair(s, id(1), 2);
+    push_one(s, id(3), filled(7));
+    init_with(s, id(1), filled(2));
     CHECK_OK(kv_commit(s, &e));
     CHECK(!kv_in_transaction(s));
-    CHECK_INT(pulled(s, id(3)), 7);
-    CHECK_INT(pulled(s, id(1)), 2);
+    check_key(s, id(3), 7);
+    check_key(s, id(1), 2);
     CHECK_INT(info_of(s, id(3)).pushes, 1);
 }
 
@@ -73,34 +47,34 @@ TEST(transaction_of_an_empty_store_takes_either_kind_afterwards)
 {
     own_kv *s = make("local");
     CHECK_OK(kv_begin(s, &e));
-    init_pair(s, id(3), 1);
+    init_with(s, id(3), filled(1));
     CHECK_OK(kv_rollback(s, &e));
-    init_pair(s, (kv_key){0, "w"}, 2);
-    CHECK_INT(pulled(s, (kv_key){0, "w"}), 2);
+    init_with(s, (kv_key){0, "w"}, filled(2));
+    check_key(s, (kv_key){0, "w"}, 2);
 }
 
 /* A key is copied at its first change, and only there. */
 TEST(transaction_copies_at_the_first_change)
 {
     own_kv *s = make("local");
-    init_pair(s, id(0), 1);
-    init_pair(s, id(1), 1);
+    init_with(s, id(0), filled(1));
+    init_with(s, id(1), filled(1));
     set_rule(s, "{ stored += input }");
     const kv_array *held[2] = {s->slots.items[0].stored, s->slots.items[1].stored};
-    push_with(s, id(0), 1);
+    push_one(s, id(0), filled(1));
     CHECK(s->slots.items[0].stored == held[0]); /* no transaction: in place */
     CHECK_OK(kv_begin(s, &e));
-    push_with(s, id(0), 1);
+    push_one(s, id(0), filled(1));
     const kv_array *copy = s->slots.items[0].stored;
     CHECK(copy != held[0]);
-    push_with(s, id(0), 1);
+    push_one(s, id(0), filled(1));
     CHECK(s->slots.items[0].stored == copy); /* the second change is in place again */
     CHECK(s->slots.items[1].stored == held[1]);
-    CHECK_INT(pulled(s, id(0)), 4);
+    check_key(s, id(0), 4);
     CHECK_OK(kv_rollback(s, &e));
     CHECK(s->slots.items[0].stored == held[0]);
-    CHECK_INT(pulled(s, id(0)), 2);
-    push_with(s, id(0), 1);
+    check_key(s, id(0), 2);
+    push_one(s, id(0), filled(1));
     CHECK(s->slots.items[0].stored == held[0]); /* it holds nothing any more */
 }
 
@@ -113,8 +87,7 @@ static int add_one(void *arg, const kv_key *key, kv_array *input, kv_array *stor
 {
     calls *c = arg;
     void *data;
-    (void)key;
-    (void)input;
+    (void)key, (void)input;
     c->ran++;
     int rc = kv_array_write(stored, &data, e);
     for (int64_t i = 0; rc == KV_OK && i < kv_array_size(stored); i++)
@@ -131,20 +104,20 @@ TEST(transaction_puts_the_updater_back)
 {
     own_kv *s = make("local");
     calls one = {0}, two = {0};
-    init_pair(s, id(3), 1);
+    init_with(s, id(3), filled(1));
     CHECK_OK(kv_set_updater(s, add_one, &one, call_done, &e));
-    push_with(s, id(3), 10);
+    push_one(s, id(3), filled(10));
     CHECK_OK(kv_begin(s, &e));
     CHECK_OK(kv_set_updater(s, add_one, &two, call_done, &e));
     CHECK_INT(one.done, 0); /* rollback may need it */
     set_rule(s, "{ stored = input * t }");
     CHECK_INT(two.done, 1); /* nobody needs it */
-    push_with(s, id(3), 10);
-    push_with(s, id(3), 10);
-    CHECK_INT(pulled(s, id(3)), 20);
+    push_one(s, id(3), filled(10));
+    push_one(s, id(3), filled(10));
+    check_key(s, id(3), 20);
     CHECK_OK(kv_rollback(s, &e));
-    CHECK_INT(pulled(s, id(3)), 2);
-    push_with(s, id(3), 10);
+    check_key(s, id(3), 2);
+    push_one(s, id(3), filled(10));
     CHECK_INT(one.ran, 2);
     CHECK_INT(one.done, 0);
     CHECK_OK(kv_begin(s, &e));
@@ -158,44 +131,44 @@ TEST(transaction_puts_the_updater_back)
 TEST(transaction_counts_of_the_updater)
 {
     own_kv *s = make("local");
-    init_pair(s, id(3), 1);
+    init_with(s, id(3), filled(1));
     set_rule(s, "{ stored = stored + t }");
-    push_with(s, id(3), 0);
+    push_one(s, id(3), filled(0));
     CHECK_OK(kv_begin(s, &e));
-    push_with(s, id(3), 0);
-    push_with(s, id(3), 0);
-    CHECK_INT(pulled(s, id(3)), 1 + 1 + 2 + 3);
+    push_one(s, id(3), filled(0));
+    push_one(s, id(3), filled(0));
+    check_key(s, id(3), 1 + 1 + 2 + 3);
     CHECK_OK(kv_rollback(s, &e));
-    push_with(s, id(3), 0);
-    CHECK_INT(pulled(s, id(3)), 1 + 1 + 2);
+    push_one(s, id(3), filled(0));
+    check_key(s, id(3), 1 + 1 + 2);
 
     calls c = {.refuse = true};
-    own_array *a = pair_of(1);
+    own_array *a = filled(1);
     CHECK_OK(kv_set_updater(s, add_one, &c, NULL, &e));
     CHECK_OK(kv_begin(s, &e));
     CHECK_INT(kv_push(s, &(kv_key){.id = 3}, 1, &a, NULL, &e), KV_E_VALUE);
     c.refuse = false;
     CHECK_OK(kv_push(s, &(kv_key){.id = 3}, 1, &a, NULL, &e));
-    CHECK_INT(pulled(s, id(3)), 5);
+    check_key(s, id(3), 5);
     CHECK_OK(kv_rollback(s, &e));
-    CHECK_INT(pulled(s, id(3)), 4);
+    check_key(s, id(3), 4);
 }
 
 TEST(transaction_moves_of_device_keys)
 {
     own_kv *s = make("device");
-    own_array *cpu = pair_of(4), *gpu = NULL;
+    own_array *cpu = filled(4), *gpu = NULL;
     CHECK_OK(kv_set_virtual_gpus(2, &e));
     CHECK_OK(kv_array_dup(&gpu, cpu, KV_FLOAT32, (kv_ctx){KV_GPU, 1}, &e));
-    init_pair(s, id(3), 1);
+    init_with(s, id(3), filled(1));
     CHECK_OK(kv_begin(s, &e));
     CHECK_OK(kv_push(s, &(kv_key){.id = 3}, 1, &gpu, NULL, &e));
     CHECK_INT(info_of(s, id(3)).ctx.device, KV_GPU);
-    push_with(s, id(3), 9);
+    push_one(s, id(3), filled(9));
     CHECK_INT(info_of(s, id(3)).ctx.device, KV_GPU);
     CHECK_OK(kv_rollback(s, &e));
     CHECK_INT(info_of(s, id(3)).ctx.device, KV_CPU);
-    CHECK_INT(pulled(s, id(3)), 1);
+    check_key(s, id(3), 1);
 }
 
 TEST(transaction_mistakes)
@@ -207,26 +180,21 @@ TEST(transaction_mistakes)
     CHECK_INT(kv_begin(s, &e), KV_E_VALUE);
     CHECK_TEXT(e.text, "a transaction is open already, and they do not nest");
     CHECK_TEXT(e.hint, "commit or rollback ends it");
-    init_pair(s, id(1), 1);
+    init_with(s, id(1), filled(1));
     kv_free(s); /* an open one is no leak */
 }
 
 /* A type that keeps its values elsewhere. */
 static int open_elsewhere(kv *store, const kv_opt *opts, int nopts, void **self, kv_err *e)
 {
-    (void)opts;
-    (void)nopts;
-    (void)e;
+    (void)opts, (void)nopts, (void)e;
     *self = store;
     return KV_OK;
 }
 
 static int do_nothing(void *self, const kv_pairs *pairs, const kv_call *how, kv_err *e)
 {
-    (void)self;
-    (void)pairs;
-    (void)how;
-    (void)e;
+    (void)self, (void)pairs, (void)how, (void)e;
     return KV_OK;
 }
 
@@ -251,33 +219,33 @@ TEST(transaction_of_a_type_with_values_elsewhere)
 TEST(transaction_without_memory)
 {
     own_kv *s = make("local");
-    own_array *a = pair_of(5);
-    init_pair(s, id(3), 1);
+    own_array *a = filled(5);
+    init_with(s, id(3), filled(1));
     CHECK_INT(WITHOUT_MEMORY(1, kv_begin(s, &e)), KV_E_MEMORY);
     CHECK(!kv_in_transaction(s));
     CHECK_OK(kv_begin(s, &e));
     EACH_FAILURE(kv_push(s, &(kv_key){.id = 3}, 1, &a, NULL, &e))
-        CHECK_INT(pulled(s, id(3)), 1);
-    CHECK_INT(pulled(s, id(3)), 5);
+        check_key(s, id(3), 1);
+    check_key(s, id(3), 5);
     CHECK_OK(kv_rollback(s, &e));
-    CHECK_INT(pulled(s, id(3)), 1);
+    check_key(s, id(3), 1);
 }
 
 TEST(transaction_puts_deleted_keys_back_as_they_were)
 {
     own_kv *s = make("local");
     for (int i = 0; i < 3; i++)
-        init_pair(s, id(i), i);
+        init_with(s, id(i), filled(i));
     set_rule(s, "{ stored += input }");
-    push_with(s, id(1), 5);
+    push_one(s, id(1), filled(5));
     s->slots.items[1].told_ignored = true;
     s->slots.items[2].loaded = true;
     CHECK_OK(kv_begin(s, &e));
     CHECK_OK(kv_delete(s, &(kv_key){.id = 0}, 1, &e));
-    push_with(s, id(1), 5);
+    push_one(s, id(1), filled(5));
     CHECK_OK(kv_rollback(s, &e));
     for (int i = 0; i < 3; i++) {
-        CHECK_INT(pulled(s, id(i)), i == 1 ? 6 : i);
+        check_key(s, id(i), i == 1 ? 6 : i);
         CHECK_INT(info_of(s, id(i)).pushes, i == 1);
         CHECK_INT(s->slots.items[i].updates, i == 1);
         CHECK(s->slots.items[i].told_ignored == (i == 1));

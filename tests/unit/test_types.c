@@ -1,7 +1,5 @@
 /* Types: capabilities, names and tables of one's own, what a table leaves to the library, commands
  * to servers, the static library and plugins. */
-#include <sys/wait.h>
-
 #include "kvstore.h"
 #include "store_help.h"
 
@@ -219,14 +217,11 @@ TEST(types_table_without_slots)
                                     .pull = pull};
     kv_array *a = number(1), *out = NULL;
     int64_t rounds[2] = {0};
-    int status = -1;
     IN_FOLDER("w.kvs", NULL);
-    pid_t child = fork(); /* for which the type is another one, which can be saved */
-    if (child == 0) {
-        int rc = kv_register_name("holds", "local", &e);
-        _exit(rc || kv_save(make("holds"), "w.kvs", &e) ? 1 : 0);
+    IN_CHILD(NULL) { /* for which the type is another one, which can be saved */
+        CHECK_OK(kv_register_name("holds", "local", &e));
+        CHECK_OK(kv_save(make("holds"), "w.kvs", &e));
     }
-    CHECK_INT(waitpid(child, &status, 0) == child ? status : -1, 0);
     CHECK_OK(kv_register_type(&ops, &e));
     kv *s = make("holds"), *saved = NULL;
     kv_key key = {.id = 1};
