@@ -119,7 +119,7 @@ bool hint_command(const char *word, size_t n, kv_err *e)
         {"get", "pull shows the value of a key"},
         {"show", "pull shows the value of a key, print that of a variable"},
         {"put", "push hands a value to a key, init gives it the first one"},
-        {"load", "`@` reads a file: a = @FILE; source runs a script"},
+        {"load", "`@` reads a file: a = @FILE; kvctl -s FILE has its store; source runs a script"},
         {"average", "merge average A B --out OUT makes the mean of checkpoints"},
         {"export", "save FILE writes the store, convert A OUT a checkpoint in another form"},
         {"run", "kvctl FILE runs a script, kvctl launch -n 2 FILE a job of two workers"},
