@@ -192,10 +192,8 @@ int cmd_create(session *s, const ast *call, result *out, kv_err *e)
     char number[NUM_TEXT_MAX];
     kv_opt staleness = {"staleness", number};
     int32_t most = 0;
-    int rc = bound ? eval_int32(s, bound, "the staleness", &most, e) : KV_OK;
+    TRY(bound ? eval_int32(s, bound, "the staleness", &most, e) : KV_OK);
     number[num_int(number, most)] = '\0';
-    if (rc)
-        return rc;
     if (name && !(called = eval_word(s, name, "the name of a store", out, e)))
         return e->code;
     if (name && !parse_is_new_name(called))
@@ -205,7 +203,7 @@ int cmd_create(session *s, const ast *call, result *out, kv_err *e)
                         called);
     if (call->kid[0] && !(type = eval_word(s, call->kid[0], "a store type", out, e)))
         return e->code;
-    rc = session_create(s, type, &staleness, bound != NULL, called, e);
+    int rc = session_create(s, type, &staleness, bound != NULL, called, e);
     const ast *wrong = e->option ? bound : call->kid[0];
     return rc ? unit_at(s, wrong ? wrong : call, e) : KV_OK;
 }
@@ -378,23 +376,25 @@ static int place_error(session *s, const ast *call, const pairs *p, kv *store, k
     return unit_at(s, of_value && call->n > 1 && call->kid[1] ? call->kid[1] : call->kid[0], e);
 }
 
-/* A transposed value is the likeliest mistake with two axes: say so. */
+/* A transposed value is the likeliest mistake with two axes: show the statement without it. */
 static void hint_transpose(session *s, const ast *call, const pairs *p, kv *store, kv_err *e)
 {
-    const ast *list = call->kid[1];
-    const source *src = &s->unit->src;
+    const ast *list = call->kid[1], *v = list->kid[0];
+    const char *text = s->unit->src.text;
     kv_info info;
     if (e->code != KV_E_SHAPE || e->line || p->n != 1 || list->n != 1 || e->hint[0] ||
         kv_find(store, &p->keys[0], &info, &(kv_err){0}) != KV_OK || info.ndim != 2 ||
         kv_array_ndim(p->arrays[0]) != 2)
         return;
     const int64_t *shape = kv_array_shape(p->arrays[0]);
-    const ast *v = list->kid[0];
+    if (shape[0] != info.shape[1] || shape[1] != info.shape[0])
+        return;
     bool plain = v->kind == AST_NAME || v->kind == AST_CALL || (v->flags & AST_PARENS);
-    if (shape[0] == info.shape[1] && shape[1] == info.shape[0])
-        kv_err_hint(e, plain ? "transpose it: %.*s.T" : "transpose it: %.*s(%.*s).T",
-                    (int)((plain ? v->end : v->pos) - call->pos), src->text + call->pos,
-                    (int)(v->end - v->pos), src->text + v->pos);
+    bool turned = v->end - v->pos > 2 && memcmp(text + v->end - 2, ".T", 2) == 0;
+    kv_err_hint(e, "%s: %.*s%s%.*s%s%.*s", turned ? "leave out .T" : "transpose it",
+                (int)(v->pos - call->pos), text + call->pos, plain ? "" : "(",
+                (int)(v->end - v->pos) - 2 * turned, text + v->pos,
+                turned ? "" : plain ? ".T" : ").T", (int)(call->end - v->end), text + v->end);
 }
 
 /* The lines of -v for a call: `push 3: float32 (2, 3) cpu(0)` for each key, as it is stored now. */

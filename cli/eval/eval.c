@@ -112,8 +112,7 @@ static int eval_name(session *s, const ast *node, value *out, kv_err *e)
         return e->code;
     const function *f = function_find(name);
     if (f || session_def(s, name) >= 0)
-        return kv_err_hint(e, "`%s` is a function: %s(%s)", name, name,
-                           f && !f->params[0] ? "" : "…"),
+        return kv_err_hint(e, "`%s` is a function: %s%s", name, name, FUNCTION_BRACKETS(f)),
                KV_E_NAME;
     if (command_find(name, strlen(name)))
         return kv_err_hint(e, "`%s` is a command: begin it on a new line or behind `;`", name),

@@ -183,8 +183,7 @@ static int check_programs(const launch_options *o, kv_err *e)
                  {LAUNCH_SLURM, "salloc", "Slurm: apt-get install slurm-client"},
                  {LAUNCH_YARN, "yarn", "Hadoop; put its bin folder into $PATH"}};
     for (size_t i = 0; i < sizeof table / sizeof *table; i++)
-        if (table[i].by == o->by && launch_find(table[i].program, table[i].package, e))
-            return e->code;
+        TRY(table[i].by == o->by ? launch_find(table[i].program, table[i].package, e) : KV_OK);
     return o->sync_folder ? launch_find("rsync", "the package rsync: apt-get install rsync", e)
                           : KV_OK;
 }

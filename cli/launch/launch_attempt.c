@@ -813,8 +813,7 @@ static int run(job *j, const launch_command *c, const signal_masks *m, kv_err *e
 {
     signal(SIGPIPE, SIG_IGN); /* the job goes on without a reader */
     j->begin_ms = clock_ms();
-    if (children_start(j, c, &m->before, e))
-        return e->code;
+    TRY(children_start(j, c, &m->before, e));
     if (j->o->talk)
         j->o->talk(j->o->talker, j, m);
     while (attempt_runs(j))

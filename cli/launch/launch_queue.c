@@ -35,7 +35,7 @@ enum {
  * wait for the ranks. yarn: without -timeout the client gives up after ten minutes. */
 static const struct template {
     const char *client, *file, *inner;
-} templates[] = {
+} templates[LAUNCHER_NONE] = {
     [LAUNCH_SGE] = {"qsub -sync y {folder}/job",
                     "#!/bin/sh\n#$ -S /bin/sh\n#$ -N kvctl\n#$ -cwd\n#$ -r n\n"
                     "#$ -pe {pe} {ranks}\n[#$ -q {queue}\n]"
@@ -99,6 +99,8 @@ static int submit_command(launch_command *c, buf *file, const launch_options *o,
     char here[4096], ranks[16], memory[16];
     own_command inner = {0};
     own_buf jar = {0}, launch = {0}, variables = {0};
+    if (!kv_assert(templates[o->by].client, "launcher %d is no queue with a template", (int)o->by))
+        return kv_assert_report(e);
     snprintf(ranks, sizeof ranks, "%d", n);
     snprintf(memory, sizeof memory, "%d", n * (o->memory ? o->memory : YARN_MB));
     if (!getcwd(here, sizeof here))

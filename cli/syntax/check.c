@@ -326,8 +326,7 @@ static __attribute__((noinline)) int tell(names *n, const char *name, uint32_t p
     hint_name(name, &found);
     const function *f = function_find(name);
     if (f || map_get(&n->functions, (kv_key){0, name}) >= 0)
-        kv_err_hint(&found, "`%s` is a function: %s(%s)", name, name,
-                    f && !f->params[0] ? "" : "…");
+        kv_err_hint(&found, "`%s` is a function: %s%s", name, name, FUNCTION_BRACKETS(f));
     if (rule)
         rule_hint_other_word(rule, name, &found);
     suggest near = {.word = name};

@@ -77,10 +77,9 @@ bool file_is_meant(const char *path)
 
 const char *file_kind_title(file_kind kind)
 {
-    static const char *const titles[] = {[FILE_CSV] = "CSV",       [FILE_TSV] = "TSV",
-                                         [FILE_JSON] = "JSON",     [FILE_NDJSON] = "NDJSON",
-                                         [FILE_NPY] = "NumPy",     [FILE_SAFETENSORS] = NULL,
-                                         [FILE_TEXT] = NULL};
+    static const char *const titles[FILE_TEXT + 1] = {
+        [FILE_CSV] = "CSV",       [FILE_TSV] = "TSV",  [FILE_JSON] = "JSON",
+        [FILE_NDJSON] = "NDJSON", [FILE_NPY] = "NumPy"};
     return titles[kind];
 }
 

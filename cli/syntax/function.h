@@ -57,6 +57,9 @@ const function *function_find(const char *name);
  * is the def. */
 const function *function_method(const ast *node);
 
+/* "()" where a call of f needs no argument, else "(…)"; f is NULL for a def. */
+#define FUNCTION_BRACKETS(f) ((f) && (!*(f)->params || strchr(*(f)->params, '=')) ? "()" : "(…)")
+
 /* Appends "full(shape, v, dtype=, ctx=)". */
 void function_usage(buf *out, const function *f);
 

@@ -185,8 +185,9 @@ static ast *unknown_command(parser *p, uint32_t pos, uint32_t end)
     if (hint_command(name, end - pos, p->e) || hint_shell(name, end - pos, p->e))
         return NULL;
     suggest near = {.word = parse_intern(p, name, end - pos)};
-    if (near.word && function_find(near.word))
-        kv_err_hint(p->e, "`%s` is a function: %s(…)", near.word, near.word);
+    const function *f = near.word ? function_find(near.word) : NULL;
+    if (f)
+        kv_err_hint(p->e, "`%s` is a function: %s%s", near.word, near.word, FUNCTION_BRACKETS(f));
     if (end - pos == 1)
         return NULL; /* too short for a mistyped word */
     for (const command *c = registry.commands; near.word && c->name; c++)

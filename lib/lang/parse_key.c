@@ -147,7 +147,7 @@ static ast *key_int(parser *p, uint32_t pos, uint32_t *end)
     const char *text = p->lx.src->text + pos;
     if (parse_has_zeros(p, pos, *end)) {
         int n = parse_shown(p, pos, *end);
-        parse_fail(p, pos, *end, KV_E_SYNTAX, "`%.*s` is not a number", n, text);
+        parse_fail(p, pos, *end, KV_E_SYNTAX, "`%.*s` is not a key", n, text);
         kv_err_hint(p->e, "\"%.*s\" for a text key; a whole number begins with no 0", n, text);
         return NULL;
     }
@@ -177,7 +177,7 @@ static ast *key_number(parser *p, uint32_t pos)
     uint32_t stop = rest_of_word(p, end);
     const char *text = p->lx.src->text + pos;
     int n = parse_shown(p, pos, stop);
-    parse_fail(p, pos, stop, KV_E_SYNTAX, "`%.*s` is not a number", n, text);
+    parse_fail(p, pos, stop, KV_E_SYNTAX, "`%.*s` is not a key", n, text);
     kv_err_hint(p->e, "\"%.*s\" for a text key, (%.*s) to compute one", n, text, n, text);
     return NULL;
 }

@@ -7,6 +7,7 @@
  */
 #include "core/call.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "array/sparse.h"
@@ -76,12 +77,11 @@ int call_find(const slot_table *t, const kv_key *key, int64_t guess, int64_t *nu
 static int shape_error(const kv_key *key, const kv_array *held, const kv_array *a, const char *what,
                        kv_err *e)
 {
-    char one[128], other[128];
-    return slot_error(e, KV_E_SHAPE, key,
-                      kv_array_ndim(a) ? NULL : "a number: full(SHAPE, x) makes an array of it",
-                      "key %s holds %s, this %s has shape %s", SLOT_KEY(key),
-                      kv_shape_text(one, sizeof one, kv_array_ndim(held), kv_array_shape(held)),
-                      what,
+    char one[128], other[128], hint[192];
+    kv_shape_text(one, sizeof one, kv_array_ndim(held), kv_array_shape(held));
+    snprintf(hint, sizeof hint, "full(%s, x) is an array in which each element is x", one);
+    return slot_error(e, KV_E_SHAPE, key, kv_array_ndim(a) ? NULL : hint,
+                      "key %s holds %s, this %s has shape %s", SLOT_KEY(key), one, what,
                       kv_shape_text(other, sizeof other, kv_array_ndim(a), kv_array_shape(a)));
 }
 

@@ -26,6 +26,17 @@ root()
     assert_equal "$n" 10
 }
 
+@test "launchers: each one has a dry run" {
+    prepare
+    local by names
+    names=$(sed -nE 's/^ *X\(LAUNCH_[A-Z0-9]+, "([a-z0-9]+)"\).*/\1/p' "$top/cli/launch/launch_options.h")
+    [ "$(wc -w <<<"$names")" -ge 7 ]
+    for by in $names; do
+        local -A more=([ssh]="-H hosts" [k8s]="--image x")
+        run -0 kvctl launch --launcher "$by" ${more[$by]-} -n 2 --dry-run train.kv
+    done
+}
+
 @test "launchers: ssh is mpirun with ssh and the hosts" {
     prepare
     run -0 kvctl launch -n 4 -s 2 -H hosts --env A=1 --env-worker B:2 --env-server C=3 --dry-run train.kv one

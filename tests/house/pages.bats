@@ -10,8 +10,6 @@ words_of()
 
 pages=(.github/CONTRIBUTING.md {lib,src,src/distributed,src/python,cli,cuda,tests}/README.md)
 
-pages=(.github/CONTRIBUTING.md {lib,src,src/distributed,src/python,cli,cuda,tests}/README.md)
-
 # A path is there from the top, from the folder of the page, or as a name in any folder. A name for any of a kind
 # (x.bats, NAME.kv) and what a build or the user makes are no paths. Few commands: bats follows each of them.
 @test "pages: every path in backquotes exists" {

@@ -745,5 +745,5 @@ class OneElement(Case):
             self.assertEqual(out.tolist(), [[2]])
             self.assertEqual(kv["b"].shape, (1,))
         kv.init("w", np.zeros(3))
-        self.assertEqual(self.fails("shape", kv.push, "w", np.array(1.0)).hint, "a number: full(SHAPE, x) makes an array of it")
+        self.assertEqual(self.fails("shape", kv.push, "w", np.array(1.0)).hint, "full((3,), x) is an array in which each element is x")
         self.fails("shape", kv.push, "b", np.zeros(0))
