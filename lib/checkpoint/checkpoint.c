@@ -1,6 +1,8 @@
 /* The contents of a checkpoint: the readers of formats build them, others look at them. */
 #include "checkpoint/checkpoint.h"
 
+#include <dirent.h>
+#include <errno.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,15 +34,14 @@ const char *named_sort(named *names, int64_t n)
     return NULL;
 }
 
-int named_check(named *names, int64_t n, const char *path, kv_err *e)
+int named_check(named *names, int64_t n, const char *what, const char *path, kv_err *e)
 {
-    for (int64_t i = 0; i < n; i++) {
+    for (int64_t i = 0; i < n; i++)
         if (!utf8_valid(names[i].name, strlen(names[i].name)))
-            return file_bad(e, KV_E_VALUE, path, "the name of a tensor is not UTF-8");
-    }
+            return file_bad(e, KV_E_VALUE, path, "the name of a %s is not UTF-8", what);
     const char *twice = named_sort(names, n);
     if (twice)
-        return file_bad(e, KV_E_VALUE, path, "two tensors have the name \"%.*s\"", SHOWN(twice));
+        return file_bad(e, KV_E_VALUE, path, "two %ss have the name \"%.*s\"", what, SHOWN(twice));
     return KV_OK;
 }
 
@@ -112,7 +113,7 @@ int checkpoint_add_text(checkpoint *c, const char *name, const char *text, kv_er
 int checkpoint_drop_texts(checkpoint *c, int64_t first, bool last, kv_err *e)
 {
     int64_t n = c->ntexts - first, kept = first;
-    named *names = mem_alloc(n, sizeof *names, e);
+    own_mem named *names = mem_alloc(n, sizeof *names, e);
     if (!names)
         return KV_E_MEMORY;
     for (int64_t i = 0; i < n; i++)
@@ -125,42 +126,36 @@ int checkpoint_drop_texts(checkpoint *c, int64_t first, bool last, kv_err *e)
         if (c->texts[i].name)
             c->texts[kept++] = c->texts[i];
     c->ntexts = kept;
-    mem_free(names);
     return KV_OK;
 }
 
-static int fault(const checkpoint *c, kv_code code, const char *key, const char *path, kv_err *e,
-                 const char *fmt, va_list ap)
+int checkpoint_fault_at(const checkpoint *c, const char *key, const char *path, kv_err *e,
+                        const char *fmt, ...)
 {
     own_buf text = {0};
+    va_list ap;
+    va_start(ap, fmt);
     buf_vprintf(&text, fmt, ap);
-    if (buf_check(&text, e))
-        code = KV_E_MEMORY;
-    else if (c->options.found)
-        code = c->options.found(c->options.arg, key, path, buf_text(&text), e);
-    else
-        file_bad(e, code, path ? path : c->name, "%s", buf_text(&text));
-    return code;
+    va_end(ap);
+    TRY(buf_check(&text, e));
+    return c->options.found
+               ? c->options.found(c->options.arg, key, path, buf_text(&text), e)
+               : file_bad(e, KV_E_FORMAT, path ? path : c->name, "%s", buf_text(&text));
 }
 
-int checkpoint_fault(const checkpoint *c, kv_code code, const char *key, int file, kv_err *e,
-                     const char *fmt, ...)
+int checkpoint_leave_out(const checkpoint *c, int file, const char *what, const char *name,
+                         kv_err *e, const char *fmt, ...)
 {
+    own_buf text = {0};
+    const char *key = utf8_valid(name, strlen(name)) ? name : NULL;
     va_list ap;
     va_start(ap, fmt);
-    code = fault(c, code, key, file < 0 ? NULL : c->files[file].name, e, fmt, ap);
+    buf_vprintf(&text, fmt, ap);
     va_end(ap);
-    return code;
-}
-
-int checkpoint_fault_at(const checkpoint *c, kv_code code, const char *key, const char *path,
-                        kv_err *e, const char *fmt, ...)
-{
-    va_list ap;
-    va_start(ap, fmt);
-    code = fault(c, code, key, path, e, fmt, ap);
-    va_end(ap);
-    return code;
+    TRY(buf_check(&text, e));
+    TRY(checkpoint_fault(c, key, file, e, "%s \"%.*s\"%s%s", what, SHOWN(name),
+                         *fmt == ':' ? "" : " ", buf_text(&text)));
+    return LEFT_OUT;
 }
 
 bool checkpoint_is_folder(const char *path)
@@ -169,10 +164,49 @@ bool checkpoint_is_folder(const char *path)
     return stat(path, &about) == 0 && S_ISDIR(about.st_mode);
 }
 
+bool checkpoint_is_there(const char *path)
+{
+    struct stat about;
+    return stat(path, &about) == 0 || (errno != ENOENT && errno != ENOTDIR);
+}
+
 const char *checkpoint_base(const char *path)
 {
     const char *slash = strrchr(path, '/');
     return slash ? slash + 1 : path;
+}
+
+static int by_text(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+int folder_names_read(folder_names *out, const char *path, kv_err *e)
+{
+    const struct dirent *found;
+    DIR *folder = opendir(path);
+    int rc = folder ? KV_OK : file_error(e, "read", path, errno);
+    while (!rc && (errno = 0, found = readdir(folder))) {
+        const char *name = found->d_name;
+        if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0)
+            continue;
+        rc = mem_grow(&out->list, &out->cap, out->n + 1, sizeof *out->list, e);
+        if (!rc && !(out->list[out->n++] = arena_text(&out->memory, name, strlen(name), e)))
+            rc = KV_E_MEMORY;
+    }
+    if (!rc && errno)
+        rc = file_error(e, "read", path, errno);
+    if (folder)
+        closedir(folder);
+    if (!rc && out->n > 0)
+        qsort(out->list, (size_t)out->n, sizeof *out->list, by_text);
+    return rc;
+}
+
+void folder_names_release(folder_names *f)
+{
+    mem_free(f->list);
+    arena_release(&f->memory);
 }
 
 /* ---- Reading a file -------------------------------------------------------------------------- */
@@ -231,7 +265,7 @@ int checkpoint_read(checkpoint *c, checkpoint_reader *read, bool *whole, kv_err 
     *whole = !rc && tensors.n == 0;
     if (c->options.found && (rc == KV_E_FORMAT || rc == KV_E_UNSUPPORTED) &&
         (c->sharded || !c->foreign))
-        return checkpoint_fault(c, rc, NULL, file, e, "%s",
+        return checkpoint_fault(c, NULL, file, e, "%s",
                                 checkpoint_without_name(why.text, c->files[file].name));
     if (rc) {
         kv_err_set(e, rc, "%s", why.text);
@@ -361,12 +395,6 @@ const char *checkpoint_file(const checkpoint *c, int file)
 
 /* ---- Tensors in the order of their data ------------------------------------------------------ */
 
-typedef struct layout {
-    const checkpoint *c;
-    int file;
-    int64_t data, alignment;
-} layout;
-
 /* By begin, then by end, so that a tensor without elements stands before one that begins there. */
 static int by_offset(const void *a, const void *b)
 {
@@ -377,54 +405,36 @@ static int by_offset(const void *a, const void *b)
     return (x->bytes > y->bytes) - (x->bytes < y->bytes);
 }
 
-/* The first place from `end` on where the next tensor may begin. */
-static int64_t next_place(const layout *r, int64_t end)
-{
-    int64_t over = (end - r->data) % r->alignment;
-    return over ? end + r->alignment - over : end;
-}
-
-static int check_data(const layout *r, tensor_info **order, int64_t n, kv_err *e)
-{
-    const checkpoint *c = r->c;
-    int64_t end = r->data, size = c->files[r->file].size;
-    qsort(order, (size_t)n, sizeof *order, by_offset);
-    for (int64_t i = 0; i < n; i++) {
-        const tensor_info *t = order[i];
-        if (t->offset < end)
-            TRY(checkpoint_fault(c, KV_E_FORMAT, t->name, r->file, e,
-                                 "tensors \"%.*s\" and \"%.*s\" overlap",
-                                 SHOWN(order[i - 1]->name), SHOWN(t->name)));
-        else if (t->offset > next_place(r, end))
-            TRY(checkpoint_fault(c, KV_E_FORMAT, t->name, r->file, e,
-                                 "%lld bytes of data before tensor \"%.*s\" belong to no tensor",
-                                 (long long)(t->offset - next_place(r, end)), SHOWN(t->name)));
-        if (t->offset + t->bytes > end)
-            end = t->offset + t->bytes;
-    }
-    if (end > size)
-        return file_bad(e, KV_E_FORMAT, c->files[r->file].name,
-                        "cut within its data: %lld of %lld bytes are missing",
-                        (long long)(end - (size > r->data ? size : r->data)),
-                        (long long)(end - r->data));
-    if (next_place(r, end) < size)
-        return checkpoint_fault(c, KV_E_FORMAT, NULL, r->file, e,
-                                "%lld bytes behind the data belong to no tensor",
-                                (long long)(size - next_place(r, end)));
-    return KV_OK;
-}
-
 int data_layout_check(const checkpoint *c, int file, int64_t first, int64_t data, int64_t alignment,
                       kv_err *e)
 {
-    layout r = {c, file, data, alignment};
-    int64_t n = c->ntensors - first;
-    tensor_info **order = mem_alloc(n, sizeof *order, e);
+    int64_t n = c->ntensors - first, end = data, size = c->files[file].size;
+    int64_t next = data; /* the first place from `end` on where the next tensor may begin */
+    own_mem tensor_info **order = mem_alloc(n, sizeof *order, e);
     if (!order)
         return KV_E_MEMORY;
     for (int64_t i = 0; i < n; i++)
         order[i] = &c->tensors[first + i];
-    int rc = check_data(&r, order, n, e);
-    mem_free(order);
-    return rc;
+    qsort(order, (size_t)n, sizeof *order, by_offset);
+    for (int64_t i = 0; i < n; i++) {
+        const tensor_info *t = order[i];
+        if (t->offset < end)
+            TRY(checkpoint_fault(c, t->name, file, e, "tensors \"%.*s\" and \"%.*s\" overlap",
+                                 SHOWN(order[i - 1]->name), SHOWN(t->name)));
+        else if (t->offset > next)
+            TRY(checkpoint_fault(c, t->name, file, e,
+                                 "%lld bytes of data before tensor \"%.*s\" belong to no tensor",
+                                 (long long)(t->offset - next), SHOWN(t->name)));
+        if (t->offset + t->bytes > end)
+            end = t->offset + t->bytes;
+        next = end + (alignment - (end - data) % alignment) % alignment;
+    }
+    if (end > size)
+        return file_bad(e, KV_E_FORMAT, c->files[file].name,
+                        "cut within its data: %lld of %lld bytes are missing",
+                        (long long)(end - (size > data ? size : data)), (long long)(end - data));
+    if (next < size)
+        return checkpoint_fault(c, NULL, file, e, "%lld bytes behind the data belong to no tensor",
+                                (long long)(size - next));
+    return KV_OK;
 }

@@ -145,14 +145,25 @@ int checkpoint_add_text(checkpoint *c, const char *name, const char *text, kv_er
 int checkpoint_drop_texts(checkpoint *c, int64_t first, bool last, kv_err *e);
 
 /* A fault that leaves the rest of the file readable: tells who asked for findings and returns
- * KV_OK, or returns it as an error, with the name of the file before it. key: the tensor, or NULL;
- * file: -1 for the checkpoint as a whole. */
-int checkpoint_fault(const checkpoint *c, kv_code code, const char *key, int file, kv_err *e,
-                     const char *fmt, ...) __attribute__((format(printf, 6, 7)));
+ * KV_OK, or returns it as an error of code format, with the name of the file before it. key: the
+ * tensor, or NULL; path: NULL for the checkpoint as a whole. */
+int checkpoint_fault_at(const checkpoint *c, const char *key, const char *path, kv_err *e,
+                        const char *fmt, ...) __attribute__((format(printf, 5, 6)));
+#define checkpoint_fault(c, key, file, e, ...)                                                     \
+    checkpoint_fault_at(c, key, (c)->files[file].name, e, __VA_ARGS__)
 
-/* The same for a file that need not be open. path: NULL for the checkpoint as a whole. */
-int checkpoint_fault_at(const checkpoint *c, kv_code code, const char *key, const char *path,
-                        kv_err *e, const char *fmt, ...) __attribute__((format(printf, 6, 7)));
+/* The same of one tensor or member, which is `what` and called name: `tensor "w" has no "shape"`.
+ * Who asked for findings gets LEFT_OUT, so that it returns to the loop over all of them. */
+enum { LEFT_OUT = -1 };
+int checkpoint_leave_out(const checkpoint *c, int file, const char *what, const char *name,
+                         kv_err *e, const char *fmt, ...) __attribute__((format(printf, 6, 7)));
+
+/* For the `reading` of a format, which has the fields c and file, and for tensors the buf name: an
+ * error of its file, a fault of its tensor, and the name for messages. */
+#define BAD(r, e, ...) file_bad(e, KV_E_FORMAT, (r)->c->files[(r)->file].name, __VA_ARGS__)
+#define FAULT(r, e, ...)                                                                           \
+    checkpoint_leave_out((r)->c, (r)->file, "tensor", buf_text(&(r)->name), e, __VA_ARGS__)
+#define NAME(r) SHOWN(buf_text(&(r)->name))
 
 /* Where the sentence of an error begins that may have the name of a file before it. */
 const char *checkpoint_without_name(const char *text, const char *name);
@@ -160,6 +171,17 @@ const char *checkpoint_without_name(const char *text, const char *name);
 /* The name of a file without its folder; and whether a folder stands at path. */
 const char *checkpoint_base(const char *path);
 bool checkpoint_is_folder(const char *path);
+bool checkpoint_is_there(const char *path); /* or cannot be looked at */
+
+/* The names in a folder but "." and "..", sorted. Errors: io, memory. Release it in any case. */
+typedef struct folder_names {
+    const char **list;
+    int64_t n, cap;
+    arena memory;
+} folder_names;
+int folder_names_read(folder_names *out, const char *path, kv_err *e);
+void folder_names_release(folder_names *f);
+#define own_folder_names OWN(folder_names_release) folder_names
 
 /* Names in messages: the first 80 bytes. */
 #define SHOWN(name) (int)utf8_cut((name), strlen(name), 80), (name)
@@ -171,9 +193,9 @@ const char *named_sort(named *names, int64_t n);
 /* Where a name stands first among sorted ones, or -1. */
 int64_t named_find(const named *names, int64_t n, const char *name);
 
-/* Sorts the names of tensors that are to be written. Error: value (one is not UTF-8 or stands
- * twice). */
-int named_check(named *names, int64_t n, const char *path, kv_err *e);
+/* Sorts names that are to be written, of what each is: "tensor". Error: value (one is not UTF-8 or
+ * stands twice). */
+int named_check(named *names, int64_t n, const char *what, const char *path, kv_err *e);
 
 /* Checks where the data of the tensors from `first` on stand, all of one file: every byte belongs
  * to exactly one. The data begin at `data` and end with the file; between two tensors, and behind

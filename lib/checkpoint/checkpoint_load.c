@@ -39,7 +39,7 @@ static int load_blocks(char *to, kv_dtype dtype, const checkpoint *c, int64_t i,
     TRY(tensor_reader_new(&r, c, TENSOR_BLOCK, e));
     for (int64_t first = 0, n; first < t->elements; first += n) {
         const void *data;
-        n = t->elements - first < block ? t->elements - first : block;
+        n = at_most(t->elements - first, block);
         TRY(tensor_read(r, &data, i, tensor_type_bytes(t->type, first),
                         tensor_type_bytes(t->type, n), e));
         int64_t bad = tensor_to_array(to + first * kv_dtype_bytes(dtype), t->type, data, n);
@@ -106,7 +106,7 @@ static int read_later(const array_source *source, void *to, int64_t at, int64_t 
     const tensor_info *t = &s->file->tensors[s->i];
     const input *in = &s->file->files[t->file];
     for (int64_t done = 0, some; done < n; done += some) {
-        some = n - done < LATER_BLOCK ? n - done : LATER_BLOCK;
+        some = at_most(n - done, LATER_BLOCK);
         TRY(input_read(in, (char *)to + done, t->offset + at + done, some, e));
         TRY(n > LATER_BLOCK ? stop_check(e) : KV_OK);
     }

@@ -1,9 +1,7 @@
 /* Opening what a path names: the first bytes of a file choose its reader. */
-#include <errno.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "base/file.h"
 #include "base/mem.h"
@@ -21,14 +19,16 @@
 /* Two tensors of one name. */
 static int twice(const checkpoint *c, const tensor_info *a, const tensor_info *b, kv_err *e)
 {
+    if (c->made_names && !c->options.found)
+        return file_bad(e, KV_E_VALUE, c->files[a->file].name, "two tensors have the name \"%.*s\"",
+                        SHOWN(a->name));
     if (a->file == b->file || c->made_names)
-        return checkpoint_fault(c, c->made_names ? KV_E_VALUE : KV_E_FORMAT, a->name, a->file, e,
-                                "two tensors have the name \"%.*s\"", SHOWN(a->name));
+        return checkpoint_fault(c, a->name, a->file, e, "two tensors have the name \"%.*s\"",
+                                SHOWN(a->name));
     const char *first = checkpoint_base(c->files[a->file].name);
     const char *second = checkpoint_base(c->files[b->file].name);
-    int rc =
-        checkpoint_fault(c, KV_E_FORMAT, a->name, -1, e, "tensor \"%.*s\" is in %.*s and in %.*s",
-                         SHOWN(a->name), SHOWN(first), SHOWN(second));
+    int rc = checkpoint_fault_at(c, a->name, NULL, e, "tensor \"%.*s\" is in %.*s and in %.*s",
+                                 SHOWN(a->name), SHOWN(first), SHOWN(second));
     if (rc && c->safetensors)
         kv_err_hint(e, "name one of the files, or the index that tells which tensor is where");
     return rc;
@@ -199,21 +199,15 @@ static int finish(checkpoint **out, checkpoint **c, kv_err *e)
     return KV_OK;
 }
 
-static bool stands(const char *path)
-{
-    struct stat about;
-    return stat(path, &about) == 0 || (errno != ENOENT && errno != ENOTDIR);
-}
-
 /* FILE#PART names a part of a file of PyTorch, unless a file has this name. Cuts the text behind
  * FILE and returns PART, or leaves it and returns NULL. */
 static char *cut_part(char *path)
 {
-    if (stands(path))
+    if (checkpoint_is_there(path))
         return NULL;
     for (char *at = path; (at = strchr(at, '#')); at++) {
         *at = '\0';
-        if (*path && at[1] && stands(path))
+        if (*path && at[1] && checkpoint_is_there(path))
             return at + 1;
         *at = '#';
     }
@@ -223,7 +217,7 @@ static char *cut_part(char *path)
 bool checkpoint_stands(const char *path)
 {
     char copy[PATH_MAX];
-    if (stands(path))
+    if (checkpoint_is_there(path))
         return true;
     return (size_t)snprintf(copy, sizeof copy, "%s", path) < sizeof copy && cut_part(copy);
 }

@@ -1,7 +1,6 @@
 /* Outputs that are laid out, filled and placed: see checkpoint_write.h. */
 #include "checkpoint/checkpoint_write.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/magic.h>
@@ -29,9 +28,9 @@ typedef enum out_kind { OUT_NONE, OUT_SAFETENSORS, OUT_NPZ, OUT_PARAMS, OUT_FOLD
 /* A file of the output. That of a folder is open from its first byte to its last one only, because
  * there may be more of them than a process may have open. */
 typedef struct out_file {
-    char *name;                /* for messages, and of a folder's the place: its path */
-    atomic_int fd;             /* -1: not open */
-    _Atomic(int64_t) left;     /* bytes of tensors that are to come */
+    char *name;            /* for messages, and of a folder's the place: its path */
+    atomic_int fd;         /* -1: not open */
+    _Atomic(int64_t) left; /* bytes of tensors that are to come */
 } out_file;
 
 /* Where a tensor goes. */
@@ -69,7 +68,8 @@ static const struct ending {
     out_kind kind;
 } endings[] = {
     {"/", OUT_FOLDER}, {".safetensors", OUT_SAFETENSORS}, {".kvs", OUT_SAFETENSORS},
-    {".npz", OUT_NPZ}, {".params", OUT_PARAMS}};
+    {".npz", OUT_NPZ}, {".params", OUT_PARAMS},
+};
 
 static out_kind kind_of(const char *path)
 {
@@ -189,14 +189,12 @@ static int group(grouping *g, const checkpoint_out *out, const layout *l, kv_err
 /* Names are unique within a file by safetensors_header, else here. */
 static int check_names(const char *path, const layout *l, kv_err *e)
 {
-    named *names = mem_alloc(l->n, sizeof *names, e);
+    own_mem named *names = mem_alloc(l->n, sizeof *names, e);
     if (!names)
         return KV_E_MEMORY;
     for (int64_t i = 0; i < l->n; i++)
         names[i] = (named){l->entries[i].name, i};
-    int rc = named_check(names, l->n, path, e);
-    mem_free(names);
-    return rc;
+    return named_check(names, l->n, "tensor", path, e);
 }
 
 /* Data that begin at a page are written a tenth faster, and tensors of whole pages stay there.
@@ -415,28 +413,26 @@ static int open_folder(checkpoint_out *out, const layout *l, const checkpoint_ou
         TRY(make_shard(out, f, &g, l, e));
     }
     TRY(out->nfiles > 1 ? write_index(out, l, e) : KV_OK);
-    return o->files
-               ? folder_files_copy(o->files, out->folder.fd, out->path, o->unsynced, e)
-               : KV_OK;
+    return o->files ? folder_files_copy(o->files, out->folder.fd, out->path, o->unsynced, e)
+                    : KV_OK;
 }
 
 /* Gives the new folder those files of the old one that hold no tensors. */
 static int keep_files(checkpoint_out *out, kv_err *e)
 {
-    DIR *old = out->folder.replaces ? opendir(out->folder.path) : NULL;
-    int rc = KV_OK;
-    if (!old)
-        return out->folder.replaces ? file_error(e, "read", out->path, errno) : KV_OK;
-    for (struct dirent *f; !rc && (f = readdir(old));) {
-        if (strcmp(f->d_name, ".") == 0 || strcmp(f->d_name, "..") == 0 ||
-            utf8_ends_in(f->d_name, ".safetensors") ||
-            utf8_ends_in(f->d_name, ".safetensors.index.json"))
+    own_folder_names old = {0};
+    TRY(out->folder.replaces ? folder_names_read(&old, out->folder.path, e) : KV_OK);
+    for (int64_t i = 0; i < old.n; i++) {
+        own_buf from = {0};
+        const char *name = old.list[i];
+        if (utf8_ends_in(name, ".safetensors") || utf8_ends_in(name, SHARD_INDEX_ENDING))
             continue;
-        if (linkat(dirfd(old), f->d_name, out->folder.fd, f->d_name, 0) != 0)
-            rc = file_error(e, "keep", f->d_name, errno);
+        buf_printf(&from, "%s/%s", out->folder.path, name);
+        TRY(buf_check(&from, e));
+        if (linkat(AT_FDCWD, buf_text(&from), out->folder.fd, name, 0) != 0)
+            return file_error(e, "keep", name, errno);
     }
-    closedir(old);
-    return rc;
+    return KV_OK;
 }
 
 /* ---- Calls ----------------------------------------------------------------------------------- */

@@ -26,57 +26,20 @@ struct digest {
 
 /* ---- libxxhash ------------------------------------------------------------------------------- */
 
-static int xxh3_new(digest *d, kv_err *e)
-{
-    d->xxh3 = XXH3_createState();
-    return d->xxh3 ? KV_OK : kv_err_set(e, KV_E_MEMORY, "out of memory for a hash");
-}
-
-static void xxh3_free(digest *d)
-{
-    XXH3_freeState(d->xxh3);
-}
-
-static bool xxh3_begin(digest *d)
-{
-    return XXH3_128bits_reset(d->xxh3) == XXH_OK;
-}
-
-static bool xxh3_end(digest *d, unsigned char *out)
-{
-    XXH128_canonical_t canonical;
-    XXH128_canonicalFromHash(&canonical, XXH3_128bits_digest(d->xxh3));
-    memcpy(out, canonical.digest, sizeof canonical.digest);
-    return true;
-}
-
 static bool xxh3_update(void *state, const void *data, size_t n)
 {
     return XXH3_128bits_update(state, data, n) == XXH_OK;
 }
 
 /* Debian's archive of the library is made for the least that it supports, and half as fast as what
- * its header gives for AVX2. From here on its names are functions of this file. */
+ * its header gives for AVX2, at the end of this file. */
 #if defined(__x86_64__) && !defined(__clang__)
-#pragma GCC push_options
-#pragma GCC target("avx2")
-#define XXH_INLINE_ALL
-#include <xxhash.h>
-static bool xxh3_update_avx2(void *state, const void *data, size_t n)
-{
-    return XXH3_128bits_update(state, data, n) == XXH_OK;
-}
-#pragma GCC pop_options
 #define XXH3_WIDE __builtin_cpu_supports("avx2")
+static bool xxh3_update_avx2(void *state, const void *data, size_t n);
 #else
 #define XXH3_WIDE        false
 #define xxh3_update_avx2 xxh3_update
 #endif
-
-static bool xxh3_add(digest *d, const void *data, int64_t n)
-{
-    return (XXH3_WIDE ? xxh3_update_avx2 : xxh3_update)(d->xxh3, data, (size_t)n);
-}
 
 /* ---- libcrypto ------------------------------------------------------------------------------- */
 
@@ -93,9 +56,8 @@ static bool find(void *library, const char *name, void *out)
     return address != NULL;
 }
 
-static int sha256_new(digest *d, kv_err *e)
+static int load_crypto(struct crypto *c, kv_err *e)
 {
-    struct crypto *c = &d->crypto;
     void *library = dlopen(LIBCRYPTO, RTLD_NOW | RTLD_LOCAL); /* stays: it cannot be unloaded */
     if (!library || !find(library, "EVP_MD_CTX_new", &c->new) ||
         !find(library, "EVP_MD_CTX_free", &c->free) || !find(library, "EVP_sha256", &c->sha256) ||
@@ -106,89 +68,67 @@ static int sha256_new(digest *d, kv_err *e)
                    dlerror());
         return kv_err_hint(e, "the package is libssl3"), KV_E_UNSUPPORTED;
     }
-    d->sha256 = c->new();
-    return d->sha256 ? KV_OK : kv_err_set(e, KV_E_MEMORY, "out of memory for a hash");
-}
-
-static void sha256_free(digest *d)
-{
-    d->crypto.free(d->sha256);
-}
-
-static bool sha256_begin(digest *d)
-{
-    return d->crypto.begin(d->sha256, d->crypto.sha256(), NULL) == 1;
-}
-
-static bool sha256_add(digest *d, const void *data, int64_t n)
-{
-    return d->crypto.add(d->sha256, data, (size_t)n) == 1;
-}
-
-static bool sha256_end(digest *d, unsigned char *out)
-{
-    unsigned n = DIGEST_MAX;
-    return d->crypto.end(d->sha256, out, &n) == 1;
+    return KV_OK;
 }
 
 /* ---- Both ------------------------------------------------------------------------------------ */
 
-static const struct algorithm {
-    const char *name, *library;
-    int bytes;
-    int (*new)(digest *d, kv_err *e);
-    void (*free)(digest *d);
-    bool (*begin)(digest *d);
-    bool (*add)(digest *d, const void *data, int64_t n);
-    bool (*end)(digest *d, unsigned char *out);
-} algorithms[] = {
-    [DIGEST_XXH3] = {"XXH3", "libxxhash", 16, xxh3_new, xxh3_free, xxh3_begin, xxh3_add, xxh3_end},
-    [DIGEST_SHA256] = {"SHA-256", "libcrypto", 32, sha256_new, sha256_free, sha256_begin,
-                       sha256_add, sha256_end}};
-
 int digest_new(digest **out, digest_kind kind, kv_err *e)
 {
-    digest *d = mem_zalloc(1, sizeof *d, e);
+    own_mem digest *d = mem_zalloc(1, sizeof *d, e);
     if (!d)
         return KV_E_MEMORY;
     d->kind = kind;
-    int rc = algorithms[kind].new(d, e);
-    if (rc)
-        mem_free(d);
-    else
-        *out = d;
-    return rc;
+    TRY(kind == DIGEST_SHA256 ? load_crypto(&d->crypto, e) : KV_OK);
+    d->sha256 = kind == DIGEST_SHA256 ? d->crypto.new() : NULL;
+    d->xxh3 = kind == DIGEST_XXH3 ? XXH3_createState() : NULL;
+    if (!d->sha256 && !d->xxh3)
+        return kv_err_set(e, KV_E_MEMORY, "out of memory for a hash");
+    *out = d;
+    d = NULL;
+    return KV_OK;
 }
 
 void digest_free(digest *d)
 {
-    if (!d)
-        return;
-    algorithms[d->kind].free(d);
+    if (d && d->kind == DIGEST_SHA256)
+        d->crypto.free(d->sha256);
+    else if (d)
+        XXH3_freeState(d->xxh3);
     mem_free(d);
 }
 
 void digest_begin(digest *d)
 {
-    d->failed = !algorithms[d->kind].begin(d);
+    d->failed = d->kind == DIGEST_XXH3 ? XXH3_128bits_reset(d->xxh3) != XXH_OK
+                                       : d->crypto.begin(d->sha256, d->crypto.sha256(), NULL) != 1;
 }
 
 void digest_add(digest *d, const void *data, int64_t n)
 {
-    d->failed = d->failed || !algorithms[d->kind].add(d, data, n);
+    d->failed |= d->kind == DIGEST_SHA256 ? d->crypto.add(d->sha256, data, (size_t)n) != 1
+                 : XXH3_WIDE              ? !xxh3_update_avx2(d->xxh3, data, (size_t)n)
+                                          : !xxh3_update(d->xxh3, data, (size_t)n);
 }
 
 int digest_end(digest *d, unsigned char out[DIGEST_MAX], kv_err *e)
 {
-    const struct algorithm *a = &algorithms[d->kind];
-    if (d->failed || !a->end(d, out))
-        return kv_err_set(e, KV_E_INTERNAL, "%s failed to make a hash of %s", a->library, a->name);
+    unsigned n = DIGEST_MAX;
+    XXH128_canonical_t canonical;
+    if (!d->failed && d->kind == DIGEST_XXH3) {
+        XXH128_canonicalFromHash(&canonical, XXH3_128bits_digest(d->xxh3));
+        memcpy(out, canonical.digest, sizeof canonical.digest);
+    } else if (d->failed || d->crypto.end(d->sha256, out, &n) != 1) {
+        return kv_err_set(e, KV_E_INTERNAL,
+                          d->kind == DIGEST_XXH3 ? "libxxhash failed to make a hash of XXH3"
+                                                 : "libcrypto failed to make a hash of SHA-256");
+    }
     return KV_OK;
 }
 
 int digest_bytes(digest_kind kind)
 {
-    return algorithms[kind].bytes;
+    return kind == DIGEST_XXH3 ? 16 : 32;
 }
 
 void digest_text(char out[DIGEST_TEXT], digest_kind kind, const unsigned char *hash)
@@ -200,3 +140,18 @@ void digest_text(char out[DIGEST_TEXT], digest_kind kind, const unsigned char *h
     }
     *out = '\0';
 }
+
+/* ---- libxxhash for AVX2 ---------------------------------------------------------------------- */
+
+/* From here on the library's names are functions of this file. */
+#ifndef xxh3_update_avx2
+#pragma GCC push_options
+#pragma GCC target("avx2")
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+static bool xxh3_update_avx2(void *state, const void *data, size_t n)
+{
+    return XXH3_128bits_update(state, data, n) == XXH_OK;
+}
+#pragma GCC pop_options
+#endif

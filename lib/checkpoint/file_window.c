@@ -108,17 +108,12 @@ static int take_slot(void)
     return 0;
 }
 
-static int64_t least(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
 /* Maps a part of up to `most` bytes with the n bytes from `at` on; false when these have to be
  * read. */
 static bool map(file_window *w, int fd, int64_t size, int64_t at, int64_t n, int64_t most)
 {
     int64_t from = at / LARGE_PAGE * LARGE_PAGE, end = from + most / LARGE_PAGE * LARGE_PAGE;
-    end = least(end < at + n ? at + n : end, size);
+    end = at_most(end < at + n ? at + n : end, size);
     if (w->small || most == 0 || !atomic_load(&handled) || (w->slot = take_slot()) == 0)
         return false;
     struct slot *s = &slots[w->slot - 1];
@@ -184,7 +179,7 @@ int file_window_move(file_window *w, const void **data, int fd, const char *name
             w->small = has_holes(fd);
         w->fd = fd;
         w->name = name;
-        int64_t piece = least(least(size - at, most), BUFFER_BYTES);
+        int64_t piece = at_most(at_most(size - at, most), BUFFER_BYTES);
         int rc = KV_OK;
         if (!map(w, fd, size, at, n, most) &&
             (rc = fill(w, fd, name, at, n > piece ? n : piece, e))) {

@@ -10,11 +10,9 @@
  */
 #include "checkpoint/folder_files.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <fnmatch.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -24,7 +22,6 @@
 #include "base/stop.h"
 #include "checkpoint/checkpoint_build.h"
 #include "checkpoint/json_scan.h"
-#include "checkpoint/pickle.h"
 
 #define FILE_MAX   ((off_t)256000000)
 #define PIECE      ((int64_t)1 << 20)
@@ -47,42 +44,17 @@ bool folder_files_has(const checkpoint *c)
 
 const char *folder_files_dtype(tensor_type t)
 {
-    return tensor_type_kind(t) == TENSOR_KIND_FLOAT ? torch_dtype_of(t) : NULL;
+    return tensor_type_kind(t) == TENSOR_KIND_FLOAT ? tensor_type_python(t) : NULL;
 }
 
 /* ---- Which ----------------------------------------------------------------------------------- */
 
-static const char *const wanted[] = {"*.json", "*.txt", "*.model",    "*.jinja",  "*.md",
-                                     "*.py",   "*.spm", "*.tiktoken", "LICENSE*", "NOTICE*"};
-
-static const char *const unwanted[] = {"*.safetensors",
-                                       "*.bin",
-                                       "*.pt",
-                                       "*.pth",
-                                       "*.ckpt",
-                                       "*.gguf",
-                                       "*.h5",
-                                       "*.msgpack",
-                                       "*.onnx",
-                                       "*.npz",
-                                       "*.index.json",
-                                       "*.pkl",
-                                       "*.pickle",
-                                       "optimizer*",
-                                       "scheduler*",
-                                       "scaler*",
-                                       "rng_state*",
-                                       "training_args.bin",
-                                       "trainer_state.json",
-                                       "*.tfevents*"};
-
-static bool fits(const char *const *patterns, size_t n, const char *name)
-{
-    for (size_t i = 0; i < n; i++)
-        if (fnmatch(patterns[i], name, 0) == 0)
-            return true;
-    return false;
-}
+static const char wanted[] = "@(*.json|*.txt|*.model|*.jinja|*.md|*.py|*.spm|*.tiktoken|LICENSE*|"
+                             "NOTICE*)";
+static const char unwanted[] = "@(*.safetensors|*.bin|*.pt|*.pth|*.ckpt|*.gguf|*.h5|*.msgpack|"
+                               "*.onnx|*.npz|*.index.json|*.pkl|*.pickle|optimizer*|scheduler*|"
+                               "scaler*|rng_state*|training_args.bin|trainer_state.json|"
+                               "*.tfevents*)";
 
 /* The file is one that the tensors were read from, or tells where they are. */
 static bool was_read(const checkpoint *c, const char *name)
@@ -103,8 +75,8 @@ static int look_at(folder_files *f, int from, const char *name, kv_err *e)
     if (there && S_ISREG(about.st_mode) && was_read(f->from, name))
         return KV_OK;
     bool takes = there && S_ISREG(about.st_mode) && about.st_size <= FILE_MAX &&
-                 fits(wanted, sizeof wanted / sizeof *wanted, name) &&
-                 !fits(unwanted, sizeof unwanted / sizeof *unwanted, name) &&
+                 fnmatch(wanted, name, FNM_EXTMATCH) == 0 &&
+                 fnmatch(unwanted, name, FNM_EXTMATCH) != 0 &&
                  !(f->folded && strcmp(name, "adapter_config.json") == 0);
     const char ***list = takes ? &f->copied : &f->left;
     int64_t *n = takes ? &f->ncopied : &f->nleft;
@@ -126,30 +98,15 @@ static int rank_of(const char *name)
     return strcmp(name, CONFIG) == 0 ? 0 : strcmp(name, "tokenizer.json") == 0 ? 1 : 2;
 }
 
-static int by_rank(const void *a, const void *b)
+static int list_files(folder_files *f, int from, kv_err *e)
 {
-    const char *x = *(const char *const *)a, *y = *(const char *const *)b;
-    int order = rank_of(x) - rank_of(y);
-    return order ? order : strcmp(x, y);
-}
-
-static int list_files(folder_files *f, int *from, kv_err *e)
-{
-    const struct dirent *entry;
-    DIR *d = opendir(f->from->name);
-    int rc =
-        d && (*from = dup(dirfd(d))) >= 0 ? KV_OK : file_error(e, "read", f->from->name, errno);
-    while (!rc && (errno = 0, entry = readdir(d)))
-        rc = look_at(f, *from, entry->d_name, e);
-    if (!rc && errno)
-        rc = file_error(e, "read", f->from->name, errno);
-    if (d)
-        closedir(d);
-    if (f->ncopied > 0)
-        qsort(f->copied, (size_t)f->ncopied, sizeof *f->copied, by_rank);
-    if (f->nleft > 0)
-        qsort(f->left, (size_t)f->nleft, sizeof *f->left, by_rank);
-    return rc;
+    own_folder_names all = {0};
+    TRY(folder_names_read(&all, f->from->name, e));
+    for (int rank = 0; rank < 3; rank++)
+        for (int64_t i = 0; i < all.n; i++)
+            if (rank_of(all.list[i]) == rank)
+                TRY(look_at(f, from, all.list[i], e));
+    return KV_OK;
 }
 
 /* ---- config.json ----------------------------------------------------------------------------- */
@@ -247,7 +204,7 @@ static int edit_config(const char *text, int64_t n, const char *path, const fold
 /* One file on its way. */
 typedef struct copying {
     int from, to;
-    char *source, *target; /* their paths, for messages */
+    const char *source, *target; /* their paths, for messages */
     char *piece;           /* PIECE bytes */
 } copying;
 
@@ -297,52 +254,46 @@ static char *path_in(const char *folder, const char *name, kv_err *e)
     return path;
 }
 
-static int copy_file(folder_files *f, copying *c, int from, int to, const char *name, bool unsynced,
-                     kv_err *e)
+static void close_fd(const int *fd)
 {
-    struct stat about;
-    c->from = openat(from, name, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
-    if (c->from < 0 || fstat(c->from, &about) != 0)
-        return file_error(e, "read", c->source, errno);
-    c->to = openat(to, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    if (c->to < 0)
-        return file_error(e, "write", c->target, errno);
-    bool edited = (f->dtype || f->unquantised) && strcmp(name, CONFIG) == 0 &&
-                  about.st_size <= CONFIG_MAX;
-    int rc = edited ? copy_config(f, c, about.st_size, e) : copy_bytes(c, e);
-    if (!rc && !unsynced && file_sync(c->to) != 0)
-        rc = file_error(e, "write", c->target, errno);
-    int fd = c->to;
-    c->to = -1;
-    if (close(fd) != 0 && !rc)
-        rc = file_error(e, "write", c->target, errno);
-    return rc;
+    if (*fd >= 0)
+        close(*fd);
 }
 
-static int copy_named(folder_files *f, int from, int to, const char *name, const char *folder,
-                      char *piece, bool unsynced, kv_err *e)
+static int copy_file(folder_files *f, int from, int to, const char *name, const char *folder,
+                     char *piece, bool unsynced, kv_err *e)
 {
-    copying c = {.from = -1, .to = -1, .piece = piece};
-    c.source = path_in(f->from->name, name, e);
-    c.target = path_in(folder, name, e);
-    int rc = c.source && c.target ? copy_file(f, &c, from, to, name, unsynced, e) : KV_E_MEMORY;
-    if (c.from >= 0)
-        close(c.from);
-    if (c.to >= 0)
-        close(c.to);
-    mem_free(c.source);
-    mem_free(c.target);
-    return rc;
+    struct stat about;
+    own_mem char *source = path_in(f->from->name, name, e);
+    own_mem char *target = path_in(folder, name, e);
+    if (!source || !target)
+        return KV_E_MEMORY;
+    OWN(close_fd) int in = openat(from, name, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    if (in < 0 || fstat(in, &about) != 0)
+        return file_error(e, "read", source, errno);
+    OWN(close_fd) int out = openat(to, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (out < 0)
+        return file_error(e, "write", target, errno);
+    const copying c = {in, out, source, target, piece};
+    bool edited = (f->dtype || f->unquantised) && strcmp(name, CONFIG) == 0 &&
+                  about.st_size <= CONFIG_MAX;
+    TRY(edited ? copy_config(f, &c, about.st_size, e) : copy_bytes(&c, e));
+    if (!unsynced && file_sync(out) != 0)
+        return file_error(e, "write", target, errno);
+    int fd = out;
+    out = -1;
+    return close(fd) == 0 ? KV_OK : file_error(e, "write", target, errno);
 }
 
 int folder_files_copy(folder_files *f, int to, const char *name, bool unsynced, kv_err *e)
 {
-    int from = -1;
     own_mem char *piece = mem_alloc(PIECE, 1, e);
-    int rc = piece ? list_files(f, &from, e) : KV_E_MEMORY;
+    int from = piece ? open(f->from->name, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+    if (from < 0)
+        return piece ? file_error(e, "read", f->from->name, errno) : KV_E_MEMORY;
+    int rc = list_files(f, from, e);
     for (int64_t i = 0; i < f->ncopied && !rc; i++)
-        rc = copy_named(f, from, to, f->copied[i], name, piece, unsynced, e);
-    if (from >= 0)
-        close(from);
+        rc = copy_file(f, from, to, f->copied[i], name, piece, unsynced, e);
+    close(from);
     return rc;
 }

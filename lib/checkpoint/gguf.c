@@ -2,10 +2,8 @@
  * the file before memory is taken or a loop begins. */
 #include "checkpoint/gguf.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "base/buf.h"
 #include "base/file.h"
@@ -40,11 +38,6 @@ typedef struct reading {
     arena memory; /* theirs */
 } reading;
 
-static const char *path_of(const reading *r)
-{
-    return r->c->files[r->file].name;
-}
-
 /* `tensor 3`, or its name. */
 static const char *place(const reading *r, char out[128])
 {
@@ -57,12 +50,6 @@ static const char *place(const reading *r, char out[128])
     return out;
 }
 
-/* A fault of one tensor, which leaves the others readable. */
-#define FAULT(r, code, e, ...)                                                                     \
-    checkpoint_fault((r)->c, code, buf_text(&(r)->name), (r)->file, e, __VA_ARGS__)
-
-#define NAME(r) SHOWN(buf_text(&(r)->name))
-
 /* ---- Parts ----------------------------------------------------------------------------------- */
 
 /* The file has n items more, of `each` bytes at least. */
@@ -73,13 +60,11 @@ static int need(const reading *r, uint64_t n, int64_t each, kv_err *e)
     if (n <= (uint64_t)(left / each))
         return KV_OK;
     if (each == 1)
-        return file_bad(
-            e, KV_E_FORMAT, path_of(r), "byte %lld: %s needs %llu bytes more, the file has %lld",
-            (long long)r->from.at, place(r, where), (unsigned long long)n, (long long)left);
-    return file_bad(e, KV_E_FORMAT, path_of(r),
-                    "byte %lld: %s needs %llu times %lld bytes more, the file has %lld",
-                    (long long)r->from.at, place(r, where), (unsigned long long)n, (long long)each,
-                    (long long)left);
+        return BAD(r, e, "byte %lld: %s needs %llu bytes more, the file has %lld",
+                   (long long)r->from.at, place(r, where), (unsigned long long)n, (long long)left);
+    return BAD(r, e, "byte %lld: %s needs %llu times %lld bytes more, the file has %lld",
+               (long long)r->from.at, place(r, where), (unsigned long long)n, (long long)each,
+               (long long)left);
 }
 
 static int take(reading *r, void *to, int64_t n, kv_err *e)
@@ -97,8 +82,8 @@ static int take_bytes(reading *r, buf *out, kv_err *e)
     TRY(need(r, n, 1, e));
     r->kept += ITEM_BYTES;
     if ((int64_t)n > KEPT_BYTES - r->kept)
-        return file_bad(e, KV_E_FORMAT, path_of(r),
-                        "names and metadata of more than %d bytes, which are not read", KEPT_BYTES);
+        return BAD(r, e, "names and metadata of more than %d bytes, which are not read",
+                   KEPT_BYTES);
     r->kept += (int64_t)n;
     char *to = buf_room(out, (size_t)n);
     if (!to)
@@ -132,7 +117,7 @@ static int take_name(reading *r, kv_err *e)
     char where[128];
     int rc = take_bytes(r, &r->name, e);
     if (!rc && !is_text(&r->name))
-        return file_bad(e, KV_E_FORMAT, path_of(r), "the name of %s is not UTF-8", place(r, where));
+        return BAD(r, e, "the name of %s is not UTF-8", place(r, where));
     r->named = true;
     return rc;
 }
@@ -147,47 +132,29 @@ static const int64_t value_bytes[NVALUES] = {1, 1, 2, 2, 4, 4, 4, 1, 8, 12, 8, 8
 /* Appends a number or a bool. */
 static int put_scalar(reading *r, uint32_t type, buf *out, kv_err *e)
 {
-    union {
-        uint8_t u8;
-        int8_t i8;
-        uint16_t u16;
-        int16_t i16;
-        uint32_t u32;
-        int32_t i32;
-        float f32;
-        uint64_t u64;
-        int64_t i64;
-        double f64;
-    } x;
+    const bool is_signed = type == I8 || type == I16 || type == I32 || type == I64;
+    const int shift = 64 - 8 * (int)value_bytes[type];
+    uint64_t x = 0;
     char digits[NUM_TEXT_MAX];
+    float f32;
+    double f64;
     TRY(take(r, &x, value_bytes[type], e));
-    switch (type) {
-    case BOOL:
-        if (x.u8 > 1)
-            return file_bad(e, KV_E_FORMAT, path_of(r),
-                            "metadata \"%.*s\" is no bool, its byte is %d", NAME(r), x.u8);
-        buf_add(out, x.u8 ? "true" : "false");
-        return KV_OK;
-    case F32:
-    case F64:
-        num_repr(digits, type == F32 ? (double)x.f32 : x.f64,
+    if (type == BOOL && x > 1)
+        return BAD(r, e, "metadata \"%.*s\" is no bool, its byte is %d", NAME(r), (int)x);
+    if (type == BOOL) {
+        buf_add(out, x ? "true" : "false");
+    } else if (type == F32 || type == F64) {
+        memcpy(&f32, &x, sizeof f32);
+        memcpy(&f64, &x, sizeof f64);
+        num_repr(digits, type == F32 ? (double)f32 : f64,
                  type == F32 ? NUM_BINARY32 : NUM_BINARY64);
         buf_add(out, digits);
-        return KV_OK;
-    case U64:
-        buf_printf(out, "%llu", (unsigned long long)x.u64);
-        return KV_OK;
-    default:
-        num_int(digits, type == U8    ? x.u8
-                        : type == I8  ? x.i8
-                        : type == U16 ? x.u16
-                        : type == I16 ? x.i16
-                        : type == U32 ? x.u32
-                        : type == I32 ? x.i32
-                                      : x.i64);
-        buf_add(out, digits);
-        return KV_OK;
+    } else if (is_signed) {
+        buf_printf(out, "%lld", (long long)((int64_t)(x << shift) >> shift));
+    } else {
+        buf_printf(out, "%llu", (unsigned long long)x);
     }
+    return KV_OK;
 }
 
 /* Takes the type of a value. */
@@ -195,10 +162,10 @@ static int take_type(reading *r, uint32_t *type, kv_err *e)
 {
     int rc = take(r, type, sizeof *type, e);
     if (!rc && *type >= NVALUES)
-        return file_bad(e, KV_E_FORMAT, path_of(r),
-                        "metadata \"%.*s\" has a value of type %u, and there "
-                        "are 0 to 12",
-                        NAME(r), *type);
+        return BAD(r, e,
+                   "metadata \"%.*s\" has a value of type %u, and there "
+                   "are 0 to 12",
+                   NAME(r), *type);
     return rc;
 }
 
@@ -226,8 +193,7 @@ static int read_list(reading *r, int depth, bool *keep, kv_err *e)
     uint64_t n;
     *keep = false;
     if (depth == DEPTH_MAX)
-        return file_bad(e, KV_E_FORMAT, path_of(r),
-                        "metadata \"%.*s\": lists are nested deeper than %d", NAME(r), DEPTH_MAX);
+        return BAD(r, e, "metadata \"%.*s\": lists are nested deeper than %d", NAME(r), DEPTH_MAX);
     TRY(take_type(r, &type, e));
     TRY(take(r, &n, sizeof n, e));
     TRY(need(r, n, value_bytes[type], e));
@@ -255,8 +221,7 @@ static int set_alignment(reading *r, uint32_t type, kv_err *e)
     if (type == U32)
         num_parse_int(buf_text(&r->text), r->text.len, &x, &over);
     if (x <= 0 || (x & (x - 1)) != 0)
-        return file_bad(e, KV_E_FORMAT, path_of(r),
-                        "metadata \"general.alignment\" is no power of two of type u32");
+        return BAD(r, e, "metadata \"general.alignment\" is no power of two of type u32");
     r->alignment = x;
     return KV_OK;
 }
@@ -301,8 +266,7 @@ static int read_value(reading *r, uint32_t type, kv_err *e)
     if (strcmp(buf_text(&r->name), "general.alignment") == 0)
         TRY(set_alignment(r, type, e));
     if (!is_text(&r->text))
-        return checkpoint_fault(r->c, KV_E_FORMAT, NULL, r->file, e,
-                                "metadata \"%.*s\" is not UTF-8", NAME(r));
+        return checkpoint_fault(r->c, NULL, r->file, e, "metadata \"%.*s\" is not UTF-8", NAME(r));
     return checkpoint_add_text(r->c, buf_text(&r->name), buf_text(&r->text), e);
 }
 
@@ -320,107 +284,78 @@ static int read_metadata(reading *r, uint64_t n, kv_err *e)
         TRY(read_value(r, type, e));
     }
     const char *twice = named_sort(r->names, r->nnames);
-    return twice ? checkpoint_fault(r->c, KV_E_FORMAT, NULL, r->file, e,
-                                    "metadata \"%.*s\" stands there twice", SHOWN(twice))
+    return twice ? checkpoint_fault(r->c, NULL, r->file, e, "metadata \"%.*s\" stands there twice",
+                                    SHOWN(twice))
                  : KV_OK;
 }
 
 /* ---- Tensors --------------------------------------------------------------------------------- */
 
-/* Types by their numbers; those that are not here were given up, or are not known. */
-static const struct {
-    bool there;
-    tensor_type type;
-} types[] = {
-    [0] = {true, TENSOR_F32},     [1] = {true, TENSOR_F16},      [2] = {true, TENSOR_Q4_0},
-    [3] = {true, TENSOR_Q4_1},    [6] = {true, TENSOR_Q5_0},     [7] = {true, TENSOR_Q5_1},
-    [8] = {true, TENSOR_Q8_0},    [9] = {true, TENSOR_Q8_1},     [10] = {true, TENSOR_Q2_K},
-    [11] = {true, TENSOR_Q3_K},   [12] = {true, TENSOR_Q4_K},    [13] = {true, TENSOR_Q5_K},
-    [14] = {true, TENSOR_Q6_K},   [15] = {true, TENSOR_Q8_K},    [16] = {true, TENSOR_IQ2_XXS},
-    [17] = {true, TENSOR_IQ2_XS}, [18] = {true, TENSOR_IQ3_XXS}, [19] = {true, TENSOR_IQ1_S},
-    [20] = {true, TENSOR_IQ4_NL}, [21] = {true, TENSOR_IQ3_S},   [22] = {true, TENSOR_IQ2_S},
-    [23] = {true, TENSOR_IQ4_XS}, [24] = {true, TENSOR_I8},      [25] = {true, TENSOR_I16},
-    [26] = {true, TENSOR_I32},    [27] = {true, TENSOR_I64},     [28] = {true, TENSOR_F64},
-    [29] = {true, TENSOR_IQ1_M},  [30] = {true, TENSOR_BF16},    [34] = {true, TENSOR_TQ1_0},
-    [35] = {true, TENSOR_TQ2_0},  [39] = {true, TENSOR_MXFP4},   [40] = {true, TENSOR_NVFP4},
-    [41] = {true, TENSOR_Q1_0},
-};
+/* Types by their numbers; those that are not here were given up, or are not known, and are 0. */
+static const tensor_type types[] = {
+    [0] = TENSOR_F32,      [1] = TENSOR_F16,     [2] = TENSOR_Q4_0,     [3] = TENSOR_Q4_1,
+    [6] = TENSOR_Q5_0,     [7] = TENSOR_Q5_1,    [8] = TENSOR_Q8_0,     [9] = TENSOR_Q8_1,
+    [10] = TENSOR_Q2_K,    [11] = TENSOR_Q3_K,   [12] = TENSOR_Q4_K,    [13] = TENSOR_Q5_K,
+    [14] = TENSOR_Q6_K,    [15] = TENSOR_Q8_K,   [16] = TENSOR_IQ2_XXS, [17] = TENSOR_IQ2_XS,
+    [18] = TENSOR_IQ3_XXS, [19] = TENSOR_IQ1_S,  [20] = TENSOR_IQ4_NL,  [21] = TENSOR_IQ3_S,
+    [22] = TENSOR_IQ2_S,   [23] = TENSOR_IQ4_XS, [24] = TENSOR_I8,      [25] = TENSOR_I16,
+    [26] = TENSOR_I32,     [27] = TENSOR_I64,    [28] = TENSOR_F64,     [29] = TENSOR_IQ1_M,
+    [30] = TENSOR_BF16,    [34] = TENSOR_TQ1_0,  [35] = TENSOR_TQ2_0,   [39] = TENSOR_MXFP4,
+    [40] = TENSOR_NVFP4,   [41] = TENSOR_Q1_0};
+_Static_assert(TENSOR_BOOL == 0, "which GGUF has not");
 #define NTYPES (sizeof types / sizeof *types)
 
-/* The description of a tensor in the header, without its name. */
-typedef struct described {
-    uint32_t ndim, type;
-    uint64_t sizes[AXES_MAX], offset; /* sizes: the fastest first */
-} described;
-
-static int take_described(reading *r, described *d, kv_err *e)
-{
-    TRY(take(r, &d->ndim, sizeof d->ndim, e));
-    if (d->ndim > AXES_MAX)
-        return file_bad(e, KV_E_FORMAT, path_of(r),
-                        "tensor \"%.*s\" has %u axes, and at most %d are allowed", NAME(r), d->ndim,
-                        AXES_MAX);
-    TRY(take(r, d->sizes, (int64_t)(d->ndim * sizeof *d->sizes), e));
-    TRY(take(r, &d->type, sizeof d->type, e));
-    return take(r, &d->offset, sizeof d->offset, e);
-}
-
 /* The bytes of the tensor, whose elements may not end within a block of its first axis. */
-static int check_size(const reading *r, const described *d, tensor_info *t, bool *fits, kv_err *e)
+static int check_size(const reading *r, uint64_t offset, tensor_info *t, kv_err *e)
 {
     char shape[160];
     int64_t first = t->ndim ? t->shape[t->ndim - 1] : 1, run = tensor_type_run(t->type);
-    *fits = false;
     kv_shape_text(shape, sizeof shape, t->ndim, t->shape);
     if (first % run)
-        return FAULT(
-            r, KV_E_FORMAT, e,
-            "tensor \"%.*s\" of shape %s: the last size is not a whole number of blocks of %s, "
-            "which have %lld elements",
-            NAME(r), shape, tensor_type_name(t->type), (long long)run);
+        return FAULT(r, e,
+                     "of shape %s: the last size is not a whole number of blocks of %s, which have "
+                     "%lld elements",
+                     shape, tensor_type_name(t->type), (long long)run);
     t->elements = tensor_elements(t->ndim, t->shape);
     t->bytes = tensor_type_bytes(t->type, t->elements);
     if (t->bytes < 0 || t->bytes > HUGE_OFFSET)
-        return FAULT(r, KV_E_FORMAT, e, "tensor \"%.*s\" of shape %s is too large", NAME(r), shape);
-    if (d->offset % (uint64_t)r->alignment)
-        return FAULT(
-            r, KV_E_FORMAT, e,
-            "tensor \"%.*s\" begins at byte %llu of the data, which is no multiple of %lld",
-            NAME(r), (unsigned long long)d->offset, (long long)r->alignment);
-    if (d->offset > (uint64_t)HUGE_OFFSET)
-        return FAULT(r, KV_E_FORMAT, e,
-                     "tensor \"%.*s\" begins at byte %llu of the data, which is "
-                     "too far",
-                     NAME(r), (unsigned long long)d->offset);
-    *fits = true;
+        return FAULT(r, e, "of shape %s is too large", shape);
+    if (offset % (uint64_t)r->alignment)
+        return FAULT(r, e, "begins at byte %llu of the data, which is no multiple of %lld",
+                     (unsigned long long)offset, (long long)r->alignment);
+    if (offset > (uint64_t)HUGE_OFFSET)
+        return FAULT(r, e, "begins at byte %llu of the data, which is too far",
+                     (unsigned long long)offset);
     return KV_OK;
 }
 
 static int read_tensor(reading *r, kv_err *e)
 {
-    described d;
+    uint32_t ndim, type;
+    uint64_t sizes[AXES_MAX], offset; /* sizes: the fastest first */
     int64_t shape[AXES_MAX];
-    bool fits;
-    TRY(take_described(r, &d, e));
-    if (d.type >= NTYPES || !types[d.type].there)
-        return FAULT(r, KV_E_FORMAT, e, "tensor \"%.*s\" has the type %u, which is not read",
-                     NAME(r), d.type);
-    for (uint32_t i = 0; i < d.ndim; i++) {
-        if (d.sizes[i] > INT64_MAX)
-            return FAULT(r, KV_E_FORMAT, e, "tensor \"%.*s\" has a size of %llu", NAME(r),
-                         (unsigned long long)d.sizes[i]);
-        shape[d.ndim - 1 - i] = (int64_t)d.sizes[i];
+    TRY(take(r, &ndim, sizeof ndim, e));
+    if (ndim > AXES_MAX)
+        return BAD(r, e, "tensor \"%.*s\" has %u axes, and at most %d are allowed", NAME(r), ndim,
+                   AXES_MAX);
+    TRY(take(r, sizes, (int64_t)(ndim * sizeof *sizes), e));
+    TRY(take(r, &type, sizeof type, e));
+    TRY(take(r, &offset, sizeof offset, e));
+    if (type >= NTYPES || !types[type])
+        return FAULT(r, e, "has the type %u, which is not read", type);
+    for (uint32_t i = 0; i < ndim; i++) {
+        if (sizes[i] > INT64_MAX)
+            return FAULT(r, e, "has a size of %llu", (unsigned long long)sizes[i]);
+        shape[ndim - 1 - i] = (int64_t)sizes[i];
     }
     tensor_info t = {.name = buf_text(&r->name),
-                     .type = types[d.type].type,
-                     .ndim = (int)d.ndim,
+                     .type = types[type],
+                     .ndim = (int)ndim,
                      .shape = shape,
                      .file = r->file};
-    int rc = check_size(r, &d, &t, &fits, e);
-    if (rc || !fits)
-        return rc;
+    TRY(check_size(r, offset, &t, e));
     t.stored_bytes = t.bytes;
-    t.offset = (int64_t)d.offset; /* in the data, until it is known where they begin */
+    t.offset = (int64_t)offset; /* in the data, until it is known where they begin */
     return checkpoint_add(r->c, &t, e);
 }
 
@@ -435,6 +370,7 @@ static int read_tensors(reading *r, uint64_t n, kv_err *e)
         r->named = false;
         if ((rc = stop_check_at((int64_t)i, e)) == KV_OK && (rc = take_name(r, e)) == KV_OK)
             rc = read_tensor(r, e);
+        rc = rc == LEFT_OUT ? KV_OK : rc;
     }
     if (rc) {
         c->ntensors = first; /* where their data begin is not known */
@@ -456,12 +392,11 @@ static int check_version(reading *r, uint32_t version, kv_err *e)
         return KV_OK;
     r->c->foreign = true;
     if (version && (version & 0xFFFF) == 0) {
-        file_bad(e, KV_E_FORMAT, path_of(r), "a big-endian GGUF file, which is not read");
+        BAD(r, e, "a big-endian GGUF file, which is not read");
         kv_err_hint(e, "gguf-convert-endian of the Python package gguf turns it");
         return KV_E_FORMAT;
     }
-    return file_bad(e, KV_E_FORMAT, path_of(r), "GGUF version %u, and 2 and 3 are read",
-                    version);
+    return BAD(r, e, "GGUF version %u, and 2 and 3 are read", version);
 }
 
 static int read_all(reading *r, kv_err *e)
@@ -523,8 +458,6 @@ typedef struct parts {
     gguf_part named; /* the file that was named */
     size_t folder;   /* the bytes of its path up to the end of the model's name */
     buf path;
-    int *file;       /* of each part; -1: there is none */
-    int *place;      /* of each file among those that there are */
     int64_t tensors; /* of all parts, as the metadata say; -1: they do not */
     bool whole;      /* every part could be read */
 } parts;
@@ -538,7 +471,7 @@ static int check_part(parts *p, int no, kv_err *e)
     if (s->no == no - 1 && s->count == p->named.count)
         return KV_OK;
     p->whole = false;
-    return checkpoint_fault(p->c, KV_E_FORMAT, NULL, (int)p->c->nfiles - 1, e,
+    return checkpoint_fault(p->c, NULL, (int)p->c->nfiles - 1, e,
                             "its metadata say part %lld of %lld, its name says %d of %d",
                             (long long)s->no + 1, (long long)s->count, no, p->named.count);
 }
@@ -546,7 +479,6 @@ static int check_part(parts *p, int no, kv_err *e)
 static int read_part(parts *p, int no, kv_err *e)
 {
     checkpoint *c = p->c;
-    struct stat about;
     bool whole;
     int64_t texts = c->ntexts;
     buf_clear(&p->path);
@@ -554,14 +486,12 @@ static int read_part(parts *p, int no, kv_err *e)
     buf_printf(&p->path, "-%05d-of-%05d.gguf", no, p->named.count);
     const char *path = buf_text(&p->path);
     TRY(buf_check(&p->path, e));
-    if (stat(path, &about) != 0 && (errno == ENOENT || errno == ENOTDIR)) {
+    if (!checkpoint_is_there(path)) {
         p->whole = false;
-        return checkpoint_fault_at(c, KV_E_FORMAT, NULL, path, e,
-                                   "part %d of %d of the split model is not there", no,
-                                   p->named.count);
+        return checkpoint_fault_at(
+            c, NULL, path, e, "part %d of %d of the split model is not there", no, p->named.count);
     }
     TRY(checkpoint_read_file(c, path, "a part", gguf_read, &whole, e));
-    p->file[no - 1] = (int)c->nfiles - 1;
     p->whole &= whole;
     int rc = whole ? check_part(p, no, e) : KV_OK;
     if (no > 1)
@@ -569,56 +499,48 @@ static int read_part(parts *p, int no, kv_err *e)
     return rc;
 }
 
-/* Puts files and tensors into the order of the parts; tensors of a part stay in that of its header.
- */
-static int sort(parts *p, kv_err *e)
+/* Moves the file that was named, and its tensors, behind the `before` files that were read next. */
+static int move_named(checkpoint *c, int before, kv_err *e)
 {
-    checkpoint *c = p->c;
-    input *files = mem_alloc(c->nfiles, sizeof *files, e);
-    tensor_info *tensors = mem_alloc(c->ntensors, sizeof *tensors, e);
-    int64_t *first = mem_zalloc(c->nfiles + 1, sizeof *first, e); /* of the tensors of a file */
-    int nfiles = 0;
-    bool ok = files && tensors && first;
-    for (int k = 0; k < p->named.count && ok; k++) {
-        if (p->file[k] < 0)
-            continue;
-        files[nfiles] = c->files[p->file[k]];
-        p->place[p->file[k]] = nfiles++;
+    const input first = c->files[0];
+    tensor_info *all = c->tensors;
+    int64_t own = 0, end = 0;
+    for (; end < c->ntensors && all[end].file <= before; end++) {
+        own += all[end].file == 0;
+        all[end].file = all[end].file ? all[end].file - 1 : before;
     }
-    for (int64_t i = 0; i < c->ntensors && ok; i++) {
-        c->tensors[i].file = p->place[c->tensors[i].file];
-        first[c->tensors[i].file + 1]++;
+    own_mem tensor_info *kept = mem_alloc(own, sizeof *kept, e);
+    if (!kept)
+        return KV_E_MEMORY;
+    memmove(c->files, c->files + 1, (size_t)before * sizeof first);
+    c->files[before] = first;
+    if (end > 0) { /* without tensors there is no list */
+        memcpy(kept, all, (size_t)own * sizeof *all);
+        memmove(all, all + own, (size_t)(end - own) * sizeof *all);
+        memcpy(all + end - own, kept, (size_t)own * sizeof *all);
     }
-    for (int k = 0; k < nfiles && ok; k++)
-        first[k + 1] += first[k];
-    for (int64_t i = 0; i < c->ntensors && ok; i++)
-        tensors[first[c->tensors[i].file]++] = c->tensors[i];
-    if (ok)
-        memcpy(c->files, files, (size_t)nfiles * sizeof *files);
-    if (ok && c->ntensors > 0)
-        memcpy(c->tensors, tensors, (size_t)c->ntensors * sizeof *tensors);
-    mem_free(files);
-    mem_free(tensors);
-    mem_free(first);
-    return ok ? KV_OK : KV_E_MEMORY;
+    return KV_OK;
 }
 
 static int read_parts(parts *p, kv_err *e)
 {
     checkpoint *c = p->c;
-    int rc = check_part(p, p->named.no, e);
-    p->file[p->named.no - 1] = 0;
+    int before = 0;
+    TRY(check_part(p, p->named.no, e));
     if (p->named.no > 1)
         c->ntexts = 0;
-    for (int no = 1; no <= p->named.count && !rc; no++) {
-        if (no != p->named.no && (rc = stop_check(e)) == KV_OK)
-            rc = read_part(p, no, e);
+    for (int no = 1; no <= p->named.count; no++) {
+        TRY(stop_check(e));
+        if (no == p->named.no)
+            before = (int)c->nfiles - 1;
+        else
+            TRY(read_part(p, no, e));
     }
-    if (!rc && p->whole && p->tensors >= 0 && p->tensors != c->ntensors)
-        rc = checkpoint_fault_at(c, KV_E_FORMAT, NULL, NULL, e,
-                                 "its parts hold %lld tensors, split.tensors.count says %lld",
-                                 (long long)c->ntensors, (long long)p->tensors);
-    return rc ? rc : sort(p, e);
+    if (p->whole && p->tensors >= 0 && p->tensors != c->ntensors)
+        TRY(checkpoint_fault_at(c, NULL, NULL, e,
+                                "its parts hold %lld tensors, split.tensors.count says %lld",
+                                (long long)c->ntensors, (long long)p->tensors));
+    return move_named(c, before, e);
 }
 
 int gguf_split_read(checkpoint *c, bool whole, kv_err *e)
@@ -626,19 +548,13 @@ int gguf_split_read(checkpoint *c, bool whole, kv_err *e)
     parts p = {.c = c, .tensors = -1, .whole = whole};
     const char *path = c->files[0].name, *name = checkpoint_base(path);
     if (!gguf_part_find(&p.named, name))
-        return checkpoint_fault(c, KV_E_FORMAT, NULL, 0, e,
+        return checkpoint_fault(c, NULL, 0, e,
                                 "part %lld of %lld of a split model; its name does not lead to the "
                                 "others",
                                 (long long)c->split.no + 1, (long long)c->split.count);
     c->sharded = true;
     p.folder = (size_t)(name - path) + p.named.prefix;
-    p.file = mem_alloc(p.named.count, sizeof *p.file, e);
-    p.place = mem_zalloc(p.named.count, sizeof *p.place, e);
-    for (int k = 0; k < p.named.count && p.file; k++)
-        p.file[k] = -1;
-    int rc = p.file && p.place ? read_parts(&p, e) : KV_E_MEMORY;
-    mem_free(p.file);
-    mem_free(p.place);
+    int rc = read_parts(&p, e);
     buf_release(&p.path);
     return rc;
 }

@@ -81,46 +81,41 @@ PART void six_bits(uint8_t *restrict scale, uint8_t *restrict min, const uint8_t
     }                                                                                              \
     PART void name##_block(float *restrict out, const uint8_t *restrict p)
 
+/* 32 codes of 4 bits with a fifth one where `high` has them, and a minimum or a middle. */
+PART void q45(float *restrict out, const uint8_t *p, const uint8_t *high, const uint8_t *qs,
+              bool has_min, int middle)
+{
+    uint8_t q[32];
+    float d = half_at(p), m = has_min ? half_at(p + 2) : 0;
+    nibbles(q, qs);
+    if (high)
+        add_bits(q, word_at(high));
+    for (int i = 0; i < 32; i++)
+        out[i] = has_min ? d * (float)q[i] + m : d * (float)(q[i] - middle);
+}
+
 /* d, qs[16] */
 BLOCKS(q4_0, 32, 18)
 {
-    uint8_t q[32];
-    float d = half_at(p);
-    nibbles(q, p + 2);
-    for (int i = 0; i < 32; i++)
-        out[i] = d * (float)(q[i] - 8);
+    q45(out, p, NULL, p + 2, false, 8);
 }
 
 /* d, m, qs[16] */
 BLOCKS(q4_1, 32, 20)
 {
-    uint8_t q[32];
-    float d = half_at(p), m = half_at(p + 2);
-    nibbles(q, p + 4);
-    for (int i = 0; i < 32; i++)
-        out[i] = d * (float)q[i] + m;
+    q45(out, p, NULL, p + 4, true, 0);
 }
 
 /* d, qh[4], qs[16] */
 BLOCKS(q5_0, 32, 22)
 {
-    uint8_t q[32];
-    float d = half_at(p);
-    nibbles(q, p + 6);
-    add_bits(q, word_at(p + 2));
-    for (int i = 0; i < 32; i++)
-        out[i] = d * (float)(q[i] - 16);
+    q45(out, p, p + 2, p + 6, false, 16);
 }
 
 /* d, m, qh[4], qs[16] */
 BLOCKS(q5_1, 32, 24)
 {
-    uint8_t q[32];
-    float d = half_at(p), m = half_at(p + 2);
-    nibbles(q, p + 8);
-    add_bits(q, word_at(p + 4));
-    for (int i = 0; i < 32; i++)
-        out[i] = d * (float)q[i] + m;
+    q45(out, p, p + 4, p + 8, true, 0);
 }
 
 /* d, q[32] */

@@ -75,8 +75,7 @@ static int read_some(int fd, const char *name, char *to, int64_t n, int64_t *got
 /* Moves what memory holds to a temporary file. */
 static int spool(input *in, kv_err *e)
 {
-    int rc = (in->fd = temporary_file(e)) < 0 ? KV_E_IO
-                                              : write_all(in->fd, in->owned, in->size, e);
+    int rc = (in->fd = temporary_file(e)) < 0 ? KV_E_IO : write_all(in->fd, in->owned, in->size, e);
     mem_free(in->owned);
     in->owned = NULL;
     in->memory = NULL;
@@ -217,7 +216,7 @@ int64_t input_hole(const input *in, int64_t at, int64_t n)
     off_t data = in->fd < 0 ? at : lseek(in->fd, at, SEEK_DATA);
     if (data < 0) /* no data up to the end, or a file system that cannot tell */
         return errno == ENXIO ? n : 0;
-    return data - at < n ? data - at : n;
+    return at_most(data - at, n);
 }
 
 /* ---- Through a buffer ------------------------------------------------------------------------ */
@@ -229,31 +228,29 @@ int64_t byte_reader_left(const byte_reader *r)
     return r->in->size - r->at;
 }
 
-/* Makes the buffer begin at the next byte. */
-static int fill(byte_reader *r, kv_err *e)
+int byte_reader_look(byte_reader *r, const unsigned char **p, int64_t n, int64_t ahead, kv_err *e)
 {
-    int64_t left = byte_reader_left(r), n = left < BUFFER_BYTES ? left : BUFFER_BYTES;
-    if (!r->buffer && !(r->buffer = mem_alloc(BUFFER_BYTES, 1, e)))
-        return KV_E_MEMORY;
-    r->begin = r->at;
-    r->bytes = 0;
-    TRY(input_read(r->in, r->buffer, r->at, n, e));
-    r->bytes = n;
+    if (r->at < r->begin || r->at + n > r->begin + r->bytes) {
+        int64_t some = at_most(ahead > n ? ahead : n, byte_reader_left(r));
+        r->bytes = 0;
+        TRY(mem_grow(&r->buffer, &r->cap, some, 1, e));
+        TRY(input_read(r->in, r->buffer, r->at, some, e));
+        r->begin = r->at;
+        r->bytes = some;
+    }
+    *p = r->buffer + (r->at - r->begin);
     return KV_OK;
 }
 
 int byte_reader_take(byte_reader *r, void *to, int64_t n, kv_err *e)
 {
-    int rc;
+    const unsigned char *from;
     if (n > BUFFER_BYTES) {
-        rc = input_read(r->in, to, r->at, n, e);
-        r->at += n;
-        return rc;
+        TRY(input_read(r->in, to, r->at, n, e));
+    } else if (n) {
+        TRY(byte_reader_look(r, &from, n, BUFFER_BYTES, e));
+        memcpy(to, from, (size_t)n);
     }
-    if ((r->at < r->begin || r->at + n > r->begin + r->bytes) && (rc = fill(r, e)))
-        return rc;
-    if (n)
-        memcpy(to, r->buffer + (r->at - r->begin), (size_t)n);
     r->at += n;
     return KV_OK;
 }

@@ -53,12 +53,16 @@ typedef struct byte_reader {
     const input *in;
     int64_t at; /* of the next byte; a caller may set it to any place in the file */
     /* The reader's own: */
-    char *buffer;
-    int64_t begin, bytes; /* the part of the file that it holds */
+    unsigned char *buffer;
+    int64_t cap, begin, bytes; /* the part of the file that it holds */
 } byte_reader;
 
 /* The bytes from here to the end of the file. */
 int64_t byte_reader_left(const byte_reader *r);
+
+/* Makes *p point to n bytes from here on, until the next call; there must be as many. Where they
+ * have to be read, `ahead` bytes are, if there are so many. Errors: io, memory. */
+int byte_reader_look(byte_reader *r, const unsigned char **p, int64_t n, int64_t ahead, kv_err *e);
 
 /* Takes n bytes; there must be as many. Errors: io, memory. */
 int byte_reader_take(byte_reader *r, void *to, int64_t n, kv_err *e);

@@ -1,8 +1,6 @@
 /* Files by their first bytes. */
 #include "checkpoint/looks_like.h"
 
-#include <dirent.h>
-#include <errno.h>
 #include <fnmatch.h>
 #include <stdio.h>
 #include <string.h>
@@ -11,6 +9,7 @@
 #include "base/file.h"
 #include "base/mem.h"
 #include "base/utf8.h"
+#include "checkpoint/checkpoint_build.h"
 
 #define LOOK_BYTES 4096
 #define FROM_DCP   "python -m torch.distributed.checkpoint.format_utils dcp_to_torch DIR FILE"
@@ -65,7 +64,6 @@ static const struct {
     {0, 10, "MATLAB 5.0", "a MATLAB file", save_as},
     {0, 6, "ARROW1", "an Arrow file", read_are},
     {0, 15, "SQLite format 3", "an SQLite database", read_are},
-    {0, 4, "%PDF", "a PDF document", read_are},
     {0, 4,
      "\x7F"
      "ELF",
@@ -115,7 +113,7 @@ static const char *torch_part(const char *text, int64_t n)
 /* Says that it is a file of PyTorch, with a hint that fits what it holds. */
 static int say_torch(const input *in, const char *what, kv_err *e)
 {
-    int64_t n = in->size < TORCH_BYTES ? in->size : TORCH_BYTES;
+    int64_t n = at_most(in->size, TORCH_BYTES);
     char *text = mem_alloc(n, 1, e);
     int rc = text ? input_read(in, text, 0, n, e) : KV_E_MEMORY;
     const char *part = rc ? NULL : torch_part(text, n);
@@ -308,7 +306,7 @@ static int look_at_text(const input *in, const look *l, kv_err *e)
 
 static int look_at(const input *in, bool is_table, kv_err *e)
 {
-    look l = {.n = in->size < LOOK_BYTES ? in->size : LOOK_BYTES, .whole = in->size <= LOOK_BYTES};
+    look l = {.n = at_most(in->size, LOOK_BYTES), .whole = in->size <= LOOK_BYTES};
     TRY(input_read(in, l.text, 0, l.n, e));
     TRY(look_at_zip(in, &l, is_table, e));
     if (has(&l, 0, LEGACY, sizeof LEGACY - 1))
@@ -386,16 +384,13 @@ enum { NFOLDERS = sizeof folders / sizeof *folders };
 int looks_like_folder(const char *path, kv_err *e)
 {
     bool first[NFOLDERS] = {false}, second[NFOLDERS] = {false};
-    const struct dirent *entry;
-    DIR *d = opendir(path);
-    if (!d)
-        return file_error(e, "read", path, errno);
-    while ((entry = readdir(d)))
+    own_folder_names all = {0};
+    TRY(folder_names_read(&all, path, e));
+    for (int64_t k = 0; k < all.n; k++)
         for (int i = 0; i < NFOLDERS; i++) {
-            first[i] |= fnmatch(folders[i].name, entry->d_name, 0) == 0;
-            second[i] |= !folders[i].other || fnmatch(folders[i].other, entry->d_name, 0) == 0;
+            first[i] |= fnmatch(folders[i].name, all.list[k], 0) == 0;
+            second[i] |= !folders[i].other || fnmatch(folders[i].other, all.list[k], 0) == 0;
         }
-    closedir(d);
     for (int i = 0; i < NFOLDERS; i++)
         if (first[i] && second[i]) {
             file_bad(e, KV_E_FORMAT, path, "this looks like %s, which is not read",

@@ -19,47 +19,28 @@
 
 /* ---- Where headers come from ----------------------------------------------------------------- */
 
-#define ENDING      ".npy"
-#define AHEAD_BYTES 512 /* a header is within, mostly */
+#define ENDING ".npy"
 
-/* The first bytes of an npy file, as they are read; all are kept. */
+/* The header of an npy file, as it is read; all of it is kept. */
 typedef struct source {
-    const input *in;
-    int64_t at, end;      /* in the file */
-    inflate_stream *from; /* NULL: they stand there as they are */
+    byte_reader *stored;
+    int64_t end;          /* of the npy file there */
+    inflate_stream *from; /* (optional) what is stored is compressed */
     buf bytes;
-    size_t taken;
 } source;
-
-/* Gets n more bytes, or fewer at the end. */
-static int get(source *s, int64_t n, kv_err *e)
-{
-    int64_t rest = s->end - s->at, got;
-    if (!s->from && n > rest)
-        n = rest;
-    char *room = buf_room(&s->bytes, (size_t)n);
-    if (!room)
-        return buf_check(&s->bytes, e);
-    TRY(s->from ? inflate_read(s->from, room, n, &got, e)
-                : input_read(s->in, room, s->at, got = n, e));
-    buf_grew(&s->bytes, (size_t)got);
-    s->at += s->from ? 0 : got;
-    return KV_OK;
-}
 
 static int take(void *arg, void *to, int64_t n, int64_t *got, kv_err *e)
 {
     source *s = arg;
-    int64_t have = (int64_t)(s->bytes.len - s->taken);
-    int rc = KV_OK;
-    if (have < n)
-        rc = get(s, n - have > AHEAD_BYTES || s->from ? n - have : AHEAD_BYTES, e);
-    have = (int64_t)(s->bytes.len - s->taken);
-    *got = rc ? 0 : n < have ? n : have;
-    if (*got)
-        memcpy(to, s->bytes.data + s->taken, (size_t)*got);
-    s->taken += (size_t)*got;
-    return rc;
+    *got = s->from ? 0 : at_most(n, s->end - s->stored->at);
+    char *room = buf_room(&s->bytes, (size_t)n);
+    if (!room)
+        return buf_check(&s->bytes, e);
+    TRY(s->from ? inflate_read(s->from, room, n, got, e)
+                : byte_reader_take(s->stored, room, *got, e));
+    buf_grew(&s->bytes, (size_t)*got);
+    memcpy(to, room, (size_t)*got);
+    return KV_OK;
 }
 
 /* ---- What a header says ---------------------------------------------------------------------- */
@@ -75,24 +56,21 @@ typedef struct reading {
     int64_t strides[KV_MAX_NDIM]; /* of t, in Fortran order */
 } reading;
 
-/* A fault of this member; for a file of one array, an error. */
+/* A fault of this member, which is left out; for a file of one array, an error. */
 static int refuse(const reading *r, const char *text, const char *hint, kv_err *e)
 {
     const char *path = r->c->files[r->file].name;
-    int code = *r->title ? checkpoint_fault(r->c, KV_E_FORMAT, r->key, r->file, e, "%s%s", r->title,
-                                            text)
-                         : file_bad(e, KV_E_FORMAT, path, "%s", text);
-    if (code)
-        kv_err_hint(e, "%s", hint);
-    return code;
+    int rc = *r->title ? checkpoint_fault(r->c, r->key, r->file, e, "%s%s", r->title, text)
+                       : file_bad(e, KV_E_FORMAT, path, "%s", text);
+    kv_err_hint(e, "%s", hint);
+    return rc ? rc : LEFT_OUT;
 }
 
-/* Reads the header and fills in t, but for where the data stand. *right: it describes a tensor. */
-static int read_header(reading *r, source *s, bool *right, kv_err *e)
+/* Reads the header and fills in t, but for where the data stand. */
+static int read_header(reading *r, source *s, kv_err *e)
 {
     kv_err why = {0};
     char text[256];
-    *right = false;
     int rc = npy_header_read(&r->h, &(npy_source){take, s, "npy"}, &why);
     if (rc == KV_E_FORMAT || rc == KV_E_UNSUPPORTED)
         return refuse(r, checkpoint_without_name(why.text, "npy"), why.hint, e);
@@ -130,7 +108,6 @@ static int read_header(reading *r, source *s, bool *right, kv_err *e)
     bool strided = r->h.fortran && axes > 1;
     r->t.strides = strided ? r->strides : NULL;
     r->t.form = (r->h.swapped ? TENSOR_SWAPPED : 0u) | (strided ? TENSOR_STRIDED : 0u);
-    *right = true;
     return KV_OK;
 }
 
@@ -141,8 +118,8 @@ typedef struct archive {
     checkpoint *c;
     int file;
     inflate_stream *from;
-    bool pickled;      /* a member is a pickle of PyTorch */
-    torch_archive torch; /* the members of what it wrote */
+    bool pickled;            /* a member is a pickle of PyTorch */
+    torch_archive torch;     /* the members of what it wrote */
     bool constants, program; /* members of a TorchScript program */
     bool keras;              /* a member holds weights of Keras */
     bool others;             /* there are members that are not .npy files */
@@ -176,11 +153,10 @@ static int add_odd(const archive *a, reading *r, const zip_member *m, kv_err *e)
 }
 
 /* Checks whether the header and the archive agree on the size of the member. */
-static int check_size(const reading *r, const zip_member *m, bool *right, kv_err *e)
+static int check_size(const reading *r, const zip_member *m, kv_err *e)
 {
     char text[160];
-    *right = r->t.bytes <= INT64_MAX - r->h.bytes && r->t.bytes + r->h.bytes == m->bytes;
-    if (*right)
+    if (r->t.bytes <= INT64_MAX - r->h.bytes && r->t.bytes + r->h.bytes == m->bytes)
         return KV_OK;
     snprintf(text, sizeof text, "%lld bytes: its header has %lld and asks for %lld more",
              (long long)m->bytes, (long long)r->h.bytes, (long long)r->t.bytes);
@@ -189,34 +165,24 @@ static int check_size(const reading *r, const zip_member *m, bool *right, kv_err
 
 static int read_npy(archive *a, const zip_member *m, kv_err *e)
 {
-    const input *in = &a->c->files[a->file];
-    bool right;
     buf_clear(&a->key);
     buf_clear(&a->title);
     buf_put(&a->key, m->name, strlen(m->name) - strlen(ENDING));
     buf_printf(&a->title, "member \"%.*s\": ", SHOWN(m->name));
     if (buf_check(&a->key, e) || buf_check(&a->title, e))
         return KV_E_MEMORY;
-    reading r = {.c = a->c,
-                 .file = a->file,
-                 .key = buf_text(&a->key),
-                 .title = buf_text(&a->title)};
-    source s = {.in = in, .at = m->begin, .end = m->begin + m->stored};
-    if (!m->deflated) {
-        buf_put(&s.bytes, (const char *)m->first,
-                (size_t)(m->nfirst < AHEAD_BYTES ? m->nfirst : AHEAD_BYTES));
-        s.at += (int64_t)s.bytes.len;
-    } else {
+    reading r = {
+        .c = a->c, .file = a->file, .key = buf_text(&a->key), .title = buf_text(&a->title)};
+    source s = {.stored = m->data, .end = m->begin + m->stored};
+    if (m->deflated) {
         s.from = a->from;
-        inflate_begin(s.from, in, m->begin, m->stored, "npy");
+        inflate_begin(s.from, &a->c->files[a->file], m->begin, m->stored, "npy");
     }
-    int rc = read_header(&r, &s, &right, e);
     a->narrays++;
-    if (!rc && r.t.odd && r.t.bytes >= 0)
-        rc = add_odd(a, &r, m, e);
-    if (!rc && right)
-        rc = check_size(&r, m, &right, e);
-    if (!rc && right)
+    int rc = read_header(&r, &s, e);
+    if (!rc)
+        rc = r.t.odd ? add_odd(a, &r, m, e) : check_size(&r, m, e);
+    if (!rc && !r.t.odd)
         rc = add(a, &r, m, &s, e);
     buf_release(&s.bytes);
     return rc;
@@ -276,9 +242,9 @@ static int add_array(reading *r, kv_err *e)
     r->t.offset = r->h.bytes;
     r->t.stored_bytes = r->t.bytes;
     TRY(checkpoint_add(r->c, &r->t, e));
-    return rest <= r->t.bytes ? KV_OK
-                              : checkpoint_fault(r->c, KV_E_FORMAT, NULL, r->file, e,
-                                                 "there are bytes behind the data");
+    return rest <= r->t.bytes
+               ? KV_OK
+               : checkpoint_fault(r->c, NULL, r->file, e, "there are bytes behind the data");
 }
 
 int npy_read_tensor(checkpoint *c, int file, kv_err *e)
@@ -287,14 +253,15 @@ int npy_read_tensor(checkpoint *c, int file, kv_err *e)
     const char *base = checkpoint_base(in->name);
     size_t n = strlen(base) - (utf8_ends_in(base, ENDING) ? strlen(ENDING) : 0);
     own_mem char *key = mem_text(base, n, e);
-    bool right;
     if (!key)
         return KV_E_MEMORY;
     reading r = {.c = c, .file = file, .key = key, .title = ""};
-    source s = {.in = in, .end = in->size};
-    int rc = read_header(&r, &s, &right, e);
+    byte_reader from = {.in = in};
+    source s = {.stored = &from, .end = in->size};
+    int rc = read_header(&r, &s, e);
     if (!rc)
         rc = add_array(&r, e);
+    byte_reader_release(&from);
     buf_release(&s.bytes);
     return rc;
 }
@@ -304,21 +271,14 @@ int npy_read_tensor(checkpoint *c, int file, kv_err *e)
 /* What stands before, between and behind the data is made as one text, in which only
  * the checksums are missing until all data were added. */
 
-#define MEMBER_NAME_MAX   0xFFFF                     /* the name's length has two bytes */
-#define ZIP64_BEGIN (((int64_t)1 << 31) - 1)   /* Python's zipfile writes larger numbers as zip64 */
-#define ZIP64_COUNT 0xFFFF
-#define DATE        0x0021                     /* 1980-01-01, the first that there is */
-#define VERSION     45                         /* of zip, that has zip64 */
-#define UNIX        3                          /* whose attributes these are: -rw------- */
-#define ATTRIBUTES  0x01800000
-#define LOCAL_EXTRA 20                         /* zip64's sizes, which numpy always writes */
-
-bool npz_has_type(tensor_type t)
-{
-    char kind;
-    int width;
-    return npz_type_descr(t, &kind, &width);
-}
+#define MEMBER_NAME_MAX 0xFFFF                   /* the name's length has two bytes */
+#define ZIP64_BEGIN     (((int64_t)1 << 31) - 1) /* Python's zipfile has larger ones as zip64 */
+#define ZIP64_COUNT     0xFFFF
+#define DATE            0x0021 /* 1980-01-01, the first that there is */
+#define VERSION         45     /* of zip, that has zip64 */
+#define UNIX            3      /* whose attributes these are: -rw------- */
+#define ATTRIBUTES      0x01800000
+#define LOCAL_EXTRA     20 /* zip64's sizes, which numpy always writes */
 
 /* Little-endian, like the machine. */
 static void put_number(buf *out, uint64_t x, size_t bytes)
@@ -358,13 +318,10 @@ static void put_name(buf *out, const checkpoint_entry *t)
 }
 
 /* Appends all that stands before the data of a member, but for the checksum of the whole. */
-static int put_local(buf *out, npz_entry *t, const checkpoint_entry *of, kv_err *e)
+static int put_local(buf *out, npz_entry *t, const checkpoint_entry *of, char kind, int width,
+                     kv_err *e)
 {
     own_buf npy = {0};
-    /* The npy header of a tensor. */
-    char kind = 0;
-    int width = 0;
-    npz_type_descr(of->type, &kind, &width);
     TRY(npy_header_print(&npy, kind, width, of->ndim, of->shape, e));
     uint64_t bytes = npy.len + (uint64_t)t->bytes;
     t->npy = (int64_t)npy.len;
@@ -404,11 +361,6 @@ static void put_entry(buf *out, const npz_entry *t, const checkpoint_entry *of)
         put_number(out, (uint64_t)t->header, 8);
 }
 
-static uint64_t least(int64_t a, int64_t b)
-{
-    return (uint64_t)(a < b ? a : b);
-}
-
 /* The end of an archive whose directory has n members and stands at `at`. */
 static void put_end(buf *out, int64_t n, int64_t at, int64_t bytes)
 {
@@ -429,10 +381,10 @@ static void put_end(buf *out, int64_t n, int64_t at, int64_t bytes)
     }
     put_number(out, ZIP_END, 4);
     put_number(out, 0, 4);
-    put_number(out, least(n, ZIP64_COUNT), 2);
-    put_number(out, least(n, ZIP64_COUNT), 2);
-    put_number(out, least(bytes, ZIP_BESIDE), 4);
-    put_number(out, least(at, ZIP_BESIDE), 4);
+    put_number(out, (uint64_t)at_most(n, ZIP64_COUNT), 2);
+    put_number(out, (uint64_t)at_most(n, ZIP64_COUNT), 2);
+    put_number(out, (uint64_t)at_most(bytes, ZIP_BESIDE), 4);
+    put_number(out, (uint64_t)at_most(at, ZIP_BESIDE), 4);
     put_number(out, 0, 2);
 }
 
@@ -443,11 +395,13 @@ static int place(npz_out *out, npz_entry *t, const checkpoint_entry *of, int64_t
                  const char *path, kv_err *e)
 {
     size_t before = out->text.len;
+    char kind;
+    int width;
     if (strlen(of->name) > MEMBER_NAME_MAX - strlen(ENDING))
         return file_bad(e, KV_E_VALUE, path,
                         "the name \"%.*s\" has %zu bytes, and a member's has at most %d",
                         SHOWN(of->name), strlen(of->name) + strlen(ENDING), MEMBER_NAME_MAX);
-    if (!npz_has_type(of->type)) {
+    if (!npz_type_descr(of->type, &kind, &width)) {
         file_bad(e, KV_E_DTYPE, path, "tensor \"%.*s\" is %s, which npz has not", SHOWN(of->name),
                  tensor_type_name(of->type));
         if (tensor_type_kind(of->type) != TENSOR_KIND_QUANTISED)
@@ -459,7 +413,7 @@ static int place(npz_out *out, npz_entry *t, const checkpoint_entry *of, int64_t
         return file_bad(e, KV_E_VALUE, path, "tensor \"%.*s\" is too large", SHOWN(of->name));
     atomic_store(&t->crc, 0);
     t->header = *at;
-    int rc = put_local(&out->text, t, of, e);
+    int rc = put_local(&out->text, t, of, kind, width, e);
     t->begin = *at + (int64_t)(out->text.len - before);
     *at = t->begin + t->bytes;
     return rc;

@@ -36,9 +36,6 @@ typedef struct npz_out {
     int64_t directory;
 } npz_out;
 
-/* Returns true if npz has this type: BF16 and floats of 8 bits and less it has not. */
-bool npz_has_type(tensor_type t);
-
 /* Lays out n tensors, whose names stand there once and are UTF-8. *size: the bytes of the whole
  * file. path is for messages. Errors: dtype (a type that npz does not have; the hint names
  * --dtype), value (a name that is too long; sizes beyond 2^63), memory. To be released, after a

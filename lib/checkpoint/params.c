@@ -15,21 +15,6 @@ enum { DENSE, ROW_SPARSE, CSR };
 /* A sparse array says how large it is, and holds less: more than this is not believed. */
 #define SPARSE_MOST ((int64_t)64 << 30)
 
-/* Types by their numbers; 8 to 11 are those of later builds. */
-static const struct {
-    bool there, written;
-    tensor_type type;
-} types[] = {
-    [0] = {true, true, TENSOR_F32},   [1] = {true, true, TENSOR_F64},
-    [2] = {true, true, TENSOR_F16},   [3] = {true, true, TENSOR_U8},
-    [4] = {true, true, TENSOR_I32},   [5] = {true, true, TENSOR_I8},
-    [6] = {true, true, TENSOR_I64},   [7] = {true, true, TENSOR_BOOL},
-    [8] = {true, false, TENSOR_I16},  [9] = {true, false, TENSOR_U16},
-    [10] = {true, false, TENSOR_U32}, [11] = {true, false, TENSOR_U64},
-    [12] = {true, true, TENSOR_BF16},
-};
-enum { NTYPES = sizeof types / sizeof *types };
-
 /* ---- Reading --------------------------------------------------------------------------------- */
 
 typedef struct reading {
@@ -39,15 +24,9 @@ typedef struct reading {
     int64_t number; /* of the record that is read */
 } reading;
 
-static const char *path_of(const reading *r)
-{
-    return r->c->files[r->file].name;
-}
-
 static int cut(const reading *r, const char *what, kv_err *e)
 {
-    return file_bad(e, KV_E_FORMAT, path_of(r), "cut within %s, array %lld", what,
-                    (long long)r->number);
+    return BAD(r, e, "cut within %s, array %lld", what, (long long)r->number);
 }
 
 static int take(reading *r, void *to, int64_t n, kv_err *e)
@@ -67,8 +46,8 @@ static int skip(reading *r, int64_t n, kv_err *e)
 
 static int bad(const reading *r, const char *what, int64_t x, kv_err *e)
 {
-    return file_bad(e, KV_E_FORMAT, path_of(r), "array %lld has %lld %s, which is not read",
-                    (long long)r->number, (long long)x, what);
+    return BAD(r, e, "array %lld has %lld %s, which is not read", (long long)r->number,
+               (long long)x, what);
 }
 
 /* Reads sizes of `width` bytes each. ndim: their number, or -1, which is read first. */
@@ -76,28 +55,28 @@ static int take_shape(reading *r, int64_t ndim, int width, int64_t shape[KV_MAX_
                       kv_err *e)
 {
     int32_t axes = 0;
-    int rc = ndim < 0 ? take(r, &axes, sizeof axes, e) : KV_OK;
+    TRY(ndim < 0 ? take(r, &axes, sizeof axes, e) : KV_OK);
     ndim = ndim < 0 ? axes : ndim;
     *n = (int)ndim;
-    if (!rc && (ndim < -1 || ndim > KV_MAX_NDIM))
+    if (ndim < -1 || ndim > KV_MAX_NDIM)
         return bad(r, "axes", ndim, e);
-    for (int64_t i = 0; i < ndim && !rc; i++) {
+    for (int64_t i = 0; i < ndim; i++) {
         shape[i] = 0;
-        rc = take(r, &shape[i], width, e);
-        if (!rc && shape[i] < 0)
+        TRY(take(r, &shape[i], width, e));
+        if (shape[i] < 0)
             return bad(r, "as a size", shape[i], e);
     }
-    return rc;
+    return KV_OK;
 }
 
 static int take_type(reading *r, tensor_type *type, kv_err *e)
 {
     uint32_t flag;
-    int rc = take(r, &flag, sizeof flag, e);
-    if (!rc && (flag >= NTYPES || !types[flag].there))
+    TRY(take(r, &flag, sizeof flag, e));
+    if (flag >= KV_DTYPE_END)
         return bad(r, "as its type", flag, e);
-    *type = rc ? TENSOR_U8 : types[flag].type;
-    return rc;
+    *type = tensor_type_of((kv_dtype)flag);
+    return KV_OK;
 }
 
 /* The rest of a sparse record, behind its type. values: the shape of its values. */
@@ -123,9 +102,8 @@ static int read_sparse(reading *r, int32_t storage, tensor_info *t, int nvalues,
     if (is_csr && t->first > 0)
         right = right && counts[0] == t->shape[0] + 1;
     if (!right)
-        return file_bad(e, KV_E_FORMAT, path_of(r),
-                        "sparse array %lld has values and indices that do not fit its shape",
-                        (long long)r->number);
+        return BAD(r, e, "sparse array %lld has values and indices that do not fit its shape",
+                   (long long)r->number);
     t->form = is_csr ? TENSOR_CSR : TENSOR_ROWS;
     t->offset = r->from.at;
     TRY(skip(r, tensor_bytes(t->type, nvalues, values), e));
@@ -167,9 +145,8 @@ static int read_record(reading *r, kv_err *e)
     t.bytes = tensor_type_bytes(t.type, t.elements);
     t.offset = r->from.at;
     if (storage != DENSE && (t.bytes < 0 || t.bytes > SPARSE_MOST))
-        return file_bad(e, KV_E_FORMAT, path_of(r),
-                        "sparse array %lld would have more than 64 GiB, which is not read",
-                        (long long)r->number);
+        return BAD(r, e, "sparse array %lld would have more than 64 GiB, which is not read",
+                   (long long)r->number);
     t.stored_bytes = t.bytes;
     TRY(storage == DENSE ? skip(r, t.bytes, e) : read_sparse(r, storage, &t, nvalues, values, e));
     return checkpoint_add(r->c, &t, e);
@@ -180,28 +157,26 @@ static int read_names(reading *r, int64_t first, int64_t n, kv_err *e)
 {
     checkpoint *c = r->c;
     uint64_t count, length;
-    int rc = take(r, &count, sizeof count, e);
-    if (!rc && count && count != (uint64_t)n)
-        return file_bad(e, KV_E_FORMAT, path_of(r), "%lld arrays have %llu names", (long long)n,
-                        (unsigned long long)count);
+    TRY(take(r, &count, sizeof count, e));
+    if (count && count != (uint64_t)n)
+        return BAD(r, e, "%lld arrays have %llu names", (long long)n, (unsigned long long)count);
     c->params = true;
-    c->unnamed = !rc && count == 0;
-    for (int64_t i = 0; i < (int64_t)count && !rc; i++) {
+    c->unnamed = count == 0;
+    for (int64_t i = 0; i < (int64_t)count; i++) {
         r->number = i;
-        if ((rc = take(r, &length, sizeof length, e)) || (rc = stop_check_at(i, e)))
-            break;
+        TRY(take(r, &length, sizeof length, e));
+        TRY(stop_check_at(i, e));
         if (length > (uint64_t)byte_reader_left(&r->from))
             return cut(r, "its name", e);
         char *name = arena_alloc(&c->memory, (size_t)length + 1, e);
         if (!name)
             return KV_E_MEMORY;
-        rc = take(r, name, (int64_t)length, e);
-        if (!rc && (strlen(name) != length || !utf8_valid(name, length)))
-            return file_bad(e, KV_E_FORMAT, path_of(r),
-                            "the name of array %lld is not UTF-8, or has a NUL", (long long)i);
+        TRY(take(r, name, (int64_t)length, e));
+        if (strlen(name) != length || !utf8_valid(name, length))
+            return BAD(r, e, "the name of array %lld is not UTF-8, or has a NUL", (long long)i);
         c->tensors[first + i].name = name;
     }
-    return rc;
+    return KV_OK;
 }
 
 /* Records without an array are entries that are not tensors. */
@@ -227,17 +202,16 @@ static int read_all(reading *r, kv_err *e)
     uint64_t head[3];
     TRY(take(r, head, sizeof head, e));
     if (head[2] > (uint64_t)byte_reader_left(&r->from) / 4)
-        return file_bad(e, KV_E_FORMAT, path_of(r), "cut: it says that it holds %llu arrays",
-                        (unsigned long long)head[2]);
+        return BAD(r, e, "cut: it says that it holds %llu arrays", (unsigned long long)head[2]);
     if (head[1] && c->options.found)
-        TRY(checkpoint_fault(c, KV_E_FORMAT, NULL, r->file, e, "bytes 8 to 15 are not 0"));
+        TRY(checkpoint_fault(c, NULL, r->file, e, "bytes 8 to 15 are not 0"));
     for (r->number = 0; r->number < (int64_t)head[2]; r->number++) {
         TRY(stop_check_at(r->number, e));
         TRY(read_record(r, e));
     }
     TRY(read_names(r, first, (int64_t)head[2], e));
     if (byte_reader_left(&r->from) && c->options.found)
-        TRY(checkpoint_fault(c, KV_E_FORMAT, NULL, r->file, e, "%lld bytes behind the names",
+        TRY(checkpoint_fault(c, NULL, r->file, e, "%lld bytes behind the names",
                              (long long)byte_reader_left(&r->from)));
     return leave_out_none(r, first, e);
 }
@@ -274,9 +248,9 @@ int params_put_head(buf *out, const char *name, tensor_type type, int ndim, cons
                     int64_t nrows, const char *path, kv_err *e)
 {
     uint32_t flag = 0;
-    while (flag < NTYPES && !(types[flag].written && types[flag].type == type))
+    while (flag < KV_DTYPE_END && tensor_type_of((kv_dtype)flag) != type)
         flag++;
-    if (flag == NTYPES) {
+    if (flag == KV_DTYPE_END || (flag > KV_BOOL && flag < KV_BFLOAT16)) {
         file_bad(e, KV_E_DTYPE, path, "\"%.*s\" is %s, which MXNet's files do not hold",
                  SHOWN(name), tensor_type_name(type));
         return kv_err_hint(e, "--dtype NAME=f32 writes it as another type"), KV_E_DTYPE;
@@ -340,8 +314,7 @@ int params_save(const char *path, const char *const *names, bool has_names, int6
         rc = save_array(&out, names[i], arrays[i], e);
     buf_clear(&text);
     params_put_names(&text, names, sizeof *names, has_names ? n : 0);
-    if (!rc && !(rc = buf_check(&text, e)) &&
-        !(rc = file_put(out.f, path, text.data, text.len, e)))
+    if (!rc && !(rc = buf_check(&text, e)) && !(rc = file_put(out.f, path, text.data, text.len, e)))
         rc = file_out_commit(&out, e);
     else
         file_out_abandon(&out);
@@ -360,8 +333,8 @@ static int load_rows(kv_array **out, const checkpoint *c, const tensor_info *t, 
     int64_t *ids = mem_alloc(t->first, sizeof *ids, e);
     int rc = ids ? input_read(in, ids, t->offset + values, ids_bytes, e) : KV_E_MEMORY;
     kv_err why = {0};
-    if (!rc && (rc = kv_array_new_sparse(out, dtype, t->ndim, t->shape, t->first, ids,
-                                         (kv_ctx){0}, &why)))
+    if (!rc &&
+        (rc = kv_array_new_sparse(out, dtype, t->ndim, t->shape, t->first, ids, (kv_ctx){0}, &why)))
         rc = file_bad(e, KV_E_FORMAT, in->name, "\"%.*s\": %s", SHOWN(t->name), why.text);
     mem_free(ids);
     if (!rc && t->first && !(rc = kv_array_write_rows(*out, &data, e)))

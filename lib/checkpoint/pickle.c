@@ -530,31 +530,19 @@ static const torch_meaning meanings[] = {
     {"numpy._core.multiarray.scalar", SCALAR, NULL, 0},
 };
 
-static const torch_element elements[] = {
-    {"float64", "DoubleStorage", TENSOR_F64, 8},
-    {"float32", "FloatStorage", TENSOR_F32, 4},
-    {"float16", "HalfStorage", TENSOR_F16, 2},
-    {"bfloat16", "BFloat16Storage", TENSOR_BF16, 2},
-    {"int64", "LongStorage", TENSOR_I64, 8},
-    {"int32", "IntStorage", TENSOR_I32, 4},
-    {"int16", "ShortStorage", TENSOR_I16, 2},
-    {"int8", "CharStorage", TENSOR_I8, 1},
-    {"uint8", "ByteStorage", TENSOR_U8, 1},
-    {"bool", "BoolStorage", TENSOR_BOOL, 1},
-    {"complex64", "ComplexFloatStorage", TENSOR_C64, 8},
-    {"complex128", "ComplexDoubleStorage", TENSOR_NONE, 16},
-    {"uint8", "UntypedStorage", TENSOR_U8, 1},
-    {"uint16", NULL, TENSOR_U16, 2},
-    {"uint32", NULL, TENSOR_U32, 4},
-    {"uint64", NULL, TENSOR_U64, 8},
-    {"float8_e4m3fn", NULL, TENSOR_F8_E4M3, 1},
-    {"float8_e5m2", NULL, TENSOR_F8_E5M2, 1},
-    {"float8_e4m3fnuz", NULL, TENSOR_F8_E4M3FNUZ, 1},
-    {"float8_e5m2fnuz", NULL, TENSOR_F8_E5M2FNUZ, 1},
-    {"float8_e8m0fnu", NULL, TENSOR_F8_E8M0, 1},
-    {"float4_e2m1fn_x2", NULL, TENSOR_F4, 1},
+/* Elements by the class of a storage. */
+static const struct {
+    const char *name;
+    tensor_type type;
+} storages[] = {
+    {"DoubleStorage", TENSOR_F64},       {"FloatStorage", TENSOR_F32},
+    {"HalfStorage", TENSOR_F16},         {"BFloat16Storage", TENSOR_BF16},
+    {"LongStorage", TENSOR_I64},         {"IntStorage", TENSOR_I32},
+    {"ShortStorage", TENSOR_I16},        {"CharStorage", TENSOR_I8},
+    {"ByteStorage", TENSOR_U8},          {"BoolStorage", TENSOR_BOOL},
+    {"ComplexFloatStorage", TENSOR_C64}, {"ComplexDoubleStorage", TENSOR_NONE},
+    {"UntypedStorage", TENSOR_U8},
 };
-enum { NELEMENTS = sizeof elements / sizeof *elements };
 
 const char *torch_name_of(const pickle *p, pickle_ref ref, char out[GLOBAL_MAX])
 {
@@ -564,9 +552,8 @@ const char *torch_name_of(const pickle *p, pickle_ref ref, char out[GLOBAL_MAX])
     const pickle_node *module = pickle_at(p, pickle_item(p, ref, 0));
     const pickle_node *name = pickle_at(p, pickle_item(p, ref, 1));
     bool built_in = pickle_is_text(p, pickle_item(p, ref, 0), "__builtin__");
-    snprintf(out, GLOBAL_MAX, "%.*s.%.*s", built_in ? 8 : (int)(module->n < 120 ? module->n : 120),
-             built_in ? "builtins" : module->u.text, (int)(name->n < 120 ? name->n : 120),
-             name->u.text);
+    snprintf(out, GLOBAL_MAX, "%.*s.%.*s", built_in ? 8 : (int)at_most(module->n, 120),
+             built_in ? "builtins" : module->u.text, (int)at_most(name->n, 120), name->u.text);
     return out;
 }
 
@@ -599,13 +586,10 @@ const torch_meaning *torch_meaning_of(const pickle *p, pickle_ref ref)
     return torch_meaning_of_name(torch_name_of(p, torch_function_of(p, ref), name));
 }
 
-bool torch_argument(const pickle *p, pickle_ref args, uint32_t i, pickle_ref *out)
+pickle_ref torch_argument(const pickle *p, pickle_ref args, uint32_t i)
 {
     const pickle_node *node = pickle_at(p, args);
-    if (node->kind != PICKLE_TUPLE || i >= node->n)
-        return false;
-    *out = pickle_item(p, args, i);
-    return true;
+    return node->kind == PICKLE_TUPLE && i < node->n ? pickle_item(p, args, i) : NODE_NONE;
 }
 
 bool torch_integer(const pickle *p, pickle_ref ref, int64_t *out)
@@ -617,9 +601,8 @@ bool torch_integer(const pickle *p, pickle_ref ref, int64_t *out)
 
 bool torch_integers(const pickle *p, pickle_ref ref, int64_t out[KV_MAX_NDIM], int *n)
 {
-    if (pickle_at(p, ref)->kind == PICKLE_CALL && torch_meaning_of(p, ref)->is == LIST &&
-        !torch_argument(p, p->calls[pickle_at(p, ref)->call].args, 0, &ref))
-        return false;
+    if (pickle_at(p, ref)->kind == PICKLE_CALL && torch_meaning_of(p, ref)->is == LIST)
+        ref = torch_argument(p, p->calls[pickle_at(p, ref)->call].args, 0);
     const pickle_node *node = pickle_at(p, ref);
     if ((node->kind != PICKLE_TUPLE && node->kind != PICKLE_LIST) || node->n > KV_MAX_NDIM)
         return false;
@@ -643,8 +626,8 @@ int torch_dicts_of(const pickle *p, pickle_ref ref, pickle_ref out[2])
     meaning is = torch_meaning_of(p, ref)->is;
     if (is == ATTRIBUTES && pickle_at(p, call->state)->kind == PICKLE_DICT)
         out[n++] = call->state;
-    if (is == DICT && torch_argument(p, call->args, 0, &first) &&
-        pickle_at(p, first)->kind == PICKLE_DICT)
+    first = torch_argument(p, call->args, 0);
+    if (is == DICT && pickle_at(p, first)->kind == PICKLE_DICT)
         out[n++] = first;
     if (is == DICT && node->n % 2 == 0)
         out[n++] = ref;
@@ -663,26 +646,18 @@ bool torch_key_text(const pickle *p, pickle_ref key, buf *out)
             !memchr(node->u.text, 0, node->n));
 }
 
-const torch_element *torch_find_dtype(const char *name)
+bool torch_find_dtype(tensor_type *out, const char *name)
 {
-    for (int i = 0; i < NELEMENTS; i++)
-        if (strncmp(name, "torch.", 6) == 0 && strcmp(elements[i].dtype, name + 6) == 0)
-            return &elements[i];
-    return NULL;
+    *out = TENSOR_NONE;
+    return strncmp(name, "torch.", 6) == 0 &&
+           (strcmp(name + 6, "complex128") == 0 || tensor_type_find_python(out, name + 6));
 }
 
-const torch_element *torch_find_storage(const char *name)
+bool torch_find_storage(tensor_type *out, const char *name)
 {
-    for (int i = 0; i < NELEMENTS; i++)
-        if (elements[i].storage && strcmp(elements[i].storage, name) == 0)
-            return &elements[i];
-    return NULL;
-}
-
-const char *torch_dtype_of(tensor_type t)
-{
-    for (int i = 0; i < NELEMENTS; i++)
-        if (elements[i].type == t)
-            return elements[i].dtype;
-    return NULL;
+    const char *last = strrchr(name, '.');
+    for (size_t i = 0; i < sizeof storages / sizeof *storages; i++)
+        if (last && strncmp(name, "torch.", 6) == 0 && strcmp(storages[i].name, last + 1) == 0)
+            return *out = storages[i].type, true;
+    return false;
 }

@@ -82,6 +82,21 @@ static inline pickle_node *pickle_at(const pickle *p, pickle_ref r)
     return &p->nodes[r];
 }
 
+/* The items of a container, one after the other; *link is pickle_first before the first. False:
+ * there are no more. */
+static inline uint32_t pickle_first(const pickle *p, pickle_ref r)
+{
+    return p->nodes[r].u.items.first;
+}
+static inline bool pickle_next(const pickle *p, uint32_t *link, pickle_ref *item)
+{
+    if (*link == 0)
+        return false;
+    *item = p->links[*link].node;
+    *link = p->links[*link].next;
+    return true;
+}
+
 /* Item i of a container, which has as many. Takes time in proportion to i. */
 pickle_ref pickle_item(const pickle *p, pickle_ref r, uint32_t i);
 
@@ -97,12 +112,12 @@ typedef enum meaning {
     LIST,       /* the argument */
     VALUE,      /* a plain value, whose type is the last word of the name */
     BYTES,
+    SCALAR,    /* of NumPy */
     TENSOR,    /* of storage, offset, sizes, strides */
     PARAMETER, /* the tensor that is the first argument */
     OF_TYPE,   /* a function, a type, the function's arguments */
     UNREAD,    /* a tensor without numbers here */
-    ARRAY,     /* of NumPy */
-    SCALAR
+    ARRAY      /* of NumPy */
 } meaning;
 
 typedef struct torch_meaning {
@@ -111,13 +126,6 @@ typedef struct torch_meaning {
     const char *type; /* of UNREAD: what its elements are */
     int at;           /* of TENSOR: where its metadata stand; of UNREAD: its sizes; 0: nowhere */
 } torch_meaning;
-
-/* Elements: the name of a dtype, the class of its storages, and the bytes of one. */
-typedef struct torch_element {
-    const char *dtype, *storage; /* storage: NULL: it has none of its own */
-    tensor_type type;            /* TENSOR_NONE: it is only listed */
-    int bytes;
-} torch_element;
 
 enum { GLOBAL_MAX = 256 };
 
@@ -130,15 +138,13 @@ pickle_ref torch_function_of(const pickle *p, pickle_ref ref);
 const torch_meaning *torch_meaning_of(const pickle *p, pickle_ref ref);
 const torch_meaning *torch_meaning_of_name(const char *name);
 
-/* Elements by "torch.float32", and by the class of a storage; NULL: not known. */
-const torch_element *torch_find_dtype(const char *name);
-const torch_element *torch_find_storage(const char *name);
+/* The type of elements by "torch.float32", and by the class of a storage; TENSOR_NONE: complex128,
+ * which is only listed. False: not known. */
+bool torch_find_dtype(tensor_type *out, const char *name);
+bool torch_find_storage(tensor_type *out, const char *name);
 
-/* The name of a type's dtype, "float32"; NULL: PyTorch has none. */
-const char *torch_dtype_of(tensor_type t);
-
-/* Argument i of a call; false: there are fewer. */
-bool torch_argument(const pickle *p, pickle_ref args, uint32_t i, pickle_ref *out);
+/* Argument i of a call; 0, a None: there are fewer. */
+pickle_ref torch_argument(const pickle *p, pickle_ref args, uint32_t i);
 
 bool torch_integer(const pickle *p, pickle_ref ref, int64_t *out);
 

@@ -33,17 +33,6 @@ typedef struct reading {
     buf name, word, type; /* of what is being read */
 } reading;
 
-static const char *path_of(const reading *r)
-{
-    return r->c->files[r->file].name;
-}
-
-/* A fault of one tensor, which leaves the others readable. */
-#define FAULT(r, e, ...)                                                                           \
-    checkpoint_fault((r)->c, KV_E_FORMAT, buf_text(&(r)->name), (r)->file, e, __VA_ARGS__)
-
-#define NAME(r) SHOWN(buf_text(&(r)->name))
-
 /* ---- One tensor ------------------------------------------------------------------------------ */
 
 enum { PART_DTYPE, PART_SHAPE, PART_OFFSETS, NPARTS };
@@ -108,74 +97,62 @@ static int read_parts(reading *r, described *d, kv_err *e)
             continue;
         }
         if (d->seen[part])
-            return file_bad(e, KV_E_FORMAT, path_of(r), "tensor \"%.*s\" has two \"%s\"", NAME(r),
-                            part_names[part]);
+            return BAD(r, e, "tensor \"%.*s\" has two \"%s\"", NAME(r), part_names[part]);
         d->seen[part] = true;
         rc = read_part(r, d, part);
     }
     return rc;
 }
 
-/* *whole: nothing is missing or of the wrong kind. */
-static int check_parts(const reading *r, const described *d, bool *whole, kv_err *e)
+static int check_parts(const reading *r, const described *d, kv_err *e)
 {
     static const char *const kinds[NPARTS] = {"its dtype is not a text",
                                               "its shape is not a list of up to 32 sizes",
                                               "its data_offsets are not a begin and an end"};
     _Static_assert(KV_MAX_NDIM == 32, "the text above says so");
-    *whole = false;
     for (int k = 0; k < NPARTS; k++)
         if (!d->seen[k])
-            return FAULT(r, e, "tensor \"%.*s\" has no \"%s\"", NAME(r), part_names[k]);
+            return FAULT(r, e, "has no \"%s\"", part_names[k]);
     for (int k = 0; k < NPARTS; k++)
         if (!d->right[k])
-            return FAULT(r, e, "tensor \"%.*s\": %s", NAME(r), kinds[k]);
-    *whole = true;
+            return FAULT(r, e, ": %s", kinds[k]);
     return KV_OK;
 }
 
 /* The type's name and its size fit. */
-static int check_type(const reading *r, const described *d, tensor_info *t, bool *fits, kv_err *e)
+static int check_type(const reading *r, const described *d, tensor_info *t, kv_err *e)
 {
     char shape[160];
-    *fits = false;
     if (!tensor_type_find(&t->type, buf_text(&r->type), r->type.len) || t->type >= TENSOR_NSAFE) {
-        int rc = checkpoint_fault(r->c, KV_E_FORMAT, t->name, r->file, e,
-                                  "tensor \"%.*s\" has the dtype \"%.*s\", which is not read",
-                                  NAME(r), SHOWN(buf_text(&r->type)));
-        if (rc)
-            kv_err_hint(e, "the format has BOOL F4 F6_E2M3 F6_E3M2 U8 I8 F8_E5M2 F8_E4M3 F8_E8M0 "
-                           "F8_E4M3FNUZ F8_E5M2FNUZ I16 U16 F16 BF16 I32 U32 F32 C64 F64 I64 U64");
+        int rc =
+            FAULT(r, e, "has the dtype \"%.*s\", which is not read", SHOWN(buf_text(&r->type)));
+        kv_err_hint(e, "the format has BOOL F4 F6_E2M3 F6_E3M2 U8 I8 F8_E5M2 F8_E4M3 F8_E8M0 "
+                       "F8_E4M3FNUZ F8_E5M2FNUZ I16 U16 F16 BF16 I32 U32 F32 C64 F64 I64 U64");
         return rc;
     }
     t->elements = tensor_elements(d->ndim, d->shape);
     int64_t need = tensor_type_bytes(t->type, t->elements);
-    *fits = need == t->bytes;
-    if (*fits)
+    if (need == t->bytes)
         return KV_OK;
     kv_shape_text(shape, sizeof shape, d->ndim, d->shape);
     if (need < 0 && t->elements >= 0 && t->elements < INT64_MAX / 8)
-        return FAULT(r, e, "tensor \"%.*s\" of shape %s and dtype %s ends within a byte", NAME(r),
-                     shape, tensor_type_name(t->type));
+        return FAULT(r, e, "of shape %s and dtype %s ends within a byte", shape,
+                     tensor_type_name(t->type));
     if (need < 0)
-        return FAULT(r, e, "tensor \"%.*s\" of shape %s is too large", NAME(r), shape);
-    return FAULT(r, e,
-                 "tensor \"%.*s\" of shape %s and dtype %s needs %lld bytes, its data_offsets "
-                 "give it %lld",
-                 NAME(r), shape, tensor_type_name(t->type), (long long)need, (long long)t->bytes);
+        return FAULT(r, e, "of shape %s is too large", shape);
+    return FAULT(r, e, "of shape %s and dtype %s needs %lld bytes, its data_offsets give it %lld",
+                 shape, tensor_type_name(t->type), (long long)need, (long long)t->bytes);
 }
 
 static int read_tensor(reading *r, kv_err *e)
 {
     described d = {0};
-    bool whole, fits;
     if (json_scan_peek(&r->scan) != '{') {
-        int rc = json_scan_skip(&r->scan);
-        return rc ? rc : FAULT(r, e, "tensor \"%.*s\" is not described by an object", NAME(r));
+        TRY(json_scan_skip(&r->scan));
+        return FAULT(r, e, "is not described by an object");
     }
-    int rc = read_parts(r, &d, e);
-    if (rc || (rc = check_parts(r, &d, &whole, e)) || !whole)
-        return rc;
+    TRY(read_parts(r, &d, e));
+    TRY(check_parts(r, &d, e));
     tensor_info t = {.name = buf_text(&r->name),
                      .ndim = d.ndim,
                      .shape = d.shape,
@@ -183,8 +160,8 @@ static int read_tensor(reading *r, kv_err *e)
                      .file = r->file,
                      .offset = r->data + d.range[0]};
     t.stored_bytes = t.bytes;
-    rc = check_type(r, &d, &t, &fits, e);
-    return rc || !fits ? rc : checkpoint_add(r->c, &t, e);
+    TRY(check_type(r, &d, &t, e));
+    return checkpoint_add(r->c, &t, e);
 }
 
 /* ---- All of the header ----------------------------------------------------------------------- */
@@ -193,21 +170,19 @@ static int read_metadata(reading *r, kv_err *e)
 {
     int64_t first = r->c->ntexts;
     if (r->metadata)
-        return file_bad(e, KV_E_FORMAT, path_of(r),
-                        "\"" SAFETENSORS_METADATA "\" stands there twice");
+        return BAD(r, e, "\"" SAFETENSORS_METADATA "\" stands there twice");
     r->metadata = true;
     if (json_scan_peek(&r->scan) == 'n') /* null */
         return json_scan_skip(&r->scan);
     if (json_scan_peek(&r->scan) != '{')
-        return file_bad(e, KV_E_FORMAT, path_of(r),
-                        "\"" SAFETENSORS_METADATA "\" is not an object");
+        return BAD(r, e, "\"" SAFETENSORS_METADATA "\" is not an object");
     int rc = json_scan_open(&r->scan, '{');
     while (json_scan_item(&r->scan, '}', &rc)) {
         TRY(json_scan_name(&r->scan, &r->name));
         if (json_scan_peek(&r->scan) != '"') {
             TRY(json_scan_skip(&r->scan));
-            TRY(checkpoint_fault(r->c, KV_E_FORMAT, NULL, r->file, e,
-                                 "metadata \"%.*s\" is not a text", NAME(r)));
+            TRY(checkpoint_fault(r->c, NULL, r->file, e, "metadata \"%.*s\" is not a text",
+                                 NAME(r)));
         } else {
             TRY(json_scan_text(&r->scan, &r->word));
             TRY(checkpoint_add_text(r->c, buf_text(&r->name), buf_text(&r->word), e));
@@ -224,6 +199,7 @@ static int read_members(reading *r, kv_err *e)
         TRY(json_scan_name(&r->scan, &r->name));
         rc = strcmp(buf_text(&r->name), SAFETENSORS_METADATA) == 0 ? read_metadata(r, e)
                                                                    : read_tensor(r, e);
+        rc = rc == LEFT_OUT ? KV_OK : rc;
     }
     return rc ? rc : json_scan_end(&r->scan);
 }
@@ -313,7 +289,6 @@ int safetensors_read(checkpoint *c, int file, kv_err *e)
 
 /* ---- Writing --------------------------------------------------------------------------------- */
 
-#define LENGTH_BYTES  8
 #define NUMBER_MAX    INT64_C(999999999999999) /* 15 digits: exact as a double, and a petabyte */
 #define NUMBER_DIGITS 15
 #define COPY_BLOCK    ((int64_t)1 << 20)
@@ -327,7 +302,7 @@ static int check_entries(const char *path, const safetensors_entry *entries, int
             return file_bad(e, KV_E_VALUE, path,
                             "no tensor can have the name \"" SAFETENSORS_METADATA "\"");
     }
-    return named_check(names, n, path, e);
+    return named_check(names, n, "tensor", path, e);
 }
 
 static int check_pairs(const char *path, const checkpoint_text *pairs, int64_t n, named *names,
@@ -335,17 +310,11 @@ static int check_pairs(const char *path, const checkpoint_text *pairs, int64_t n
 {
     for (int64_t i = 0; i < n; i++) {
         names[i] = (named){pairs[i].name, i};
-        if (!utf8_valid(pairs[i].name, strlen(pairs[i].name)))
-            return file_bad(e, KV_E_VALUE, path, "the name of a metadata text is not UTF-8");
         if (!utf8_valid(pairs[i].text, strlen(pairs[i].text)))
             return file_bad(e, KV_E_VALUE, path, "the metadata text \"%.*s\" is not UTF-8",
                             SHOWN(pairs[i].name));
     }
-    const char *twice = named_sort(names, n);
-    if (twice)
-        return file_bad(e, KV_E_VALUE, path, "two metadata texts have the name \"%.*s\"",
-                        SHOWN(twice));
-    return KV_OK;
+    return named_check(names, n, "metadata text", path, e);
 }
 
 static int check_names(const char *path, const safetensors_entry *entries, int64_t n,
@@ -492,7 +461,7 @@ static int put_later(const sink *to, const array_source *s, int64_t n, kv_err *e
         some = s->hole(s, at, n - at);
         if (some >= COPY_BLOCK && skip(to->f, some))
             continue;
-        some = n - at < COPY_BLOCK ? n - at : COPY_BLOCK;
+        some = at_most(n - at, COPY_BLOCK);
         TRY(s->read(s, block, at, some, e));
         TRY(put(to, block, (size_t)some, e));
     }
@@ -528,8 +497,12 @@ static int put_all(const sink *to, const safetensors_item *items, int64_t n,
         return KV_E_MEMORY;
     for (int64_t i = 0; i < n; i++) {
         const kv_array *a = items[i].array;
-        entries[i] = (safetensors_entry){items[i].name, tensor_type_of(kv_array_dtype(a)),
-                                         kv_array_ndim(a), kv_array_shape(a), 0, 0};
+        entries[i] = (safetensors_entry){items[i].name,
+                                         tensor_type_of(kv_array_dtype(a)),
+                                         kv_array_ndim(a),
+                                         kv_array_shape(a),
+                                         0,
+                                         0};
     }
     TRY(safetensors_header(&header, &size, entries, n, metadata, nmetadata, to->path, e));
     TRY(put(to, header.data, header.len, e));

@@ -1,7 +1,6 @@
 /* Folders and indexes. */
 #include "checkpoint/sharded.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -91,7 +90,7 @@ static int read_map(reading *r, kv_err *e)
                         ? "a name that leaves the folder"
                         : NULL;
         }
-        TRY(wrong ? checkpoint_fault_at(r->c, KV_E_FORMAT, buf_text(&r->name), r->path, e,
+        TRY(wrong ? checkpoint_fault_at(r->c, buf_text(&r->name), r->path, e,
                                         "the file of tensor \"%.*s\" is %s",
                                         SHOWN(buf_text(&r->name)), wrong)
                   : add(r, e));
@@ -125,7 +124,7 @@ static int read_members(reading *r, kv_err *e)
         TRY(json_scan_name(&r->scan, &r->name));
         const char *name = buf_text(&r->name);
         rc = strcmp(name, "weight_map") == 0 ? read_map(r, e)
-               : strcmp(name, "metadata") == 0 ? read_metadata(r)
+             : strcmp(name, "metadata") == 0 ? read_metadata(r)
                                              : json_scan_skip(&r->scan);
     }
     if (!rc && !r->mapped)
@@ -194,7 +193,7 @@ static int shard_index_read(shard_index *x, const checkpoint *c, const char *pat
         if (n == 0 || strcmp(x->tensors[i].name, x->tensors[n - 1].name) != 0)
             x->tensors[n++] = x->tensors[i];
         else /* one of them stays */
-            rc = checkpoint_fault_at(c, KV_E_FORMAT, x->tensors[i].name, path, e,
+            rc = checkpoint_fault_at(c, x->tensors[i].name, path, e,
                                      "tensor \"%.*s\" stands there twice",
                                      SHOWN(x->tensors[i].name));
     }
@@ -341,103 +340,62 @@ static const char *const others[] = {".gguf", ".kvs",  ".npz",    ".npy",     ".
                                      ".pth",  ".ckpt", ".params", ".msgpack", ".h5",  ".onnx"};
 enum { NOTHERS = sizeof others / sizeof *others };
 
-typedef struct names {
-    const char **list; /* sorted in the end */
-    int64_t n, cap;
-} names;
-
-typedef struct listing {
-    names files, indexes;
-    names gguf;        /* not those of a split model behind its first one that is there */
-    bool torch, torch_index; /* there are pytorch_model.bin, and the index of its shards */
-    const char *other; /* the first name of the most welcome kind, or NULL */
-    int kind;          /* its place in others */
-    arena memory;
-} listing;
-
-static int add_name(names *to, arena *memory, const char *name, kv_err *e)
-{
-    TRY(mem_grow(&to->list, &to->cap, to->n + 1, sizeof *to->list, e));
-    const char *kept = arena_text(memory, name, strlen(name), e);
-    if (!kept)
-        return KV_E_MEMORY;
-    to->list[to->n++] = kept;
-    return KV_OK;
-}
-
-static int look_at_other(listing *l, const char *name, kv_err *e)
-{
-    for (int k = 0; k < NOTHERS; k++) {
-        if (!utf8_ends_in(name, others[k]))
-            continue;
-        if (l->other && (l->kind < k || (l->kind == k && strcmp(l->other, name) <= 0)))
-            return KV_OK;
-        l->kind = k;
-        l->other = arena_text(&l->memory, name, strlen(name), e);
-        return l->other ? KV_OK : KV_E_MEMORY;
-    }
-    return KV_OK;
-}
-
-static int by_text(const void *a, const void *b)
-{
-    return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
-static void sort_names(names *of)
-{
-    if (of->n > 0)
-        qsort(of->list, (size_t)of->n, sizeof *of->list, by_text);
-}
+typedef enum name_kind { NAME_OTHER, NAME_INDEX, NAME_SHARD, NAME_GGUF, NAME_KINDS } name_kind;
 
 /* Hidden files are none of the checkpoint: tools leave such beside those that they copy. */
-static int list_folder(listing *l, const char *path, kv_err *e)
+static name_kind kind_of(const char *name)
 {
-    DIR *folder = opendir(path);
-    struct dirent *found;
-    int rc = folder ? KV_OK : file_error(e, "read", path, errno);
-    while (!rc && (errno = 0, found = readdir(folder))) {
-        const char *name = found->d_name;
-        if (*name == '.')
-            continue;
-        if (utf8_ends_in(name, SHARD_INDEX_ENDING))
-            rc = add_name(&l->indexes, &l->memory, name, e);
-        else if (utf8_ends_in(name, ".safetensors"))
-            rc = add_name(&l->files, &l->memory, name, e);
-        else
-            rc = look_at_other(l, name, e);
-        l->torch |= strcmp(name, TORCH_FILE) == 0;
-        l->torch_index |= strcmp(name, TORCH_FILE ".index.json") == 0;
-        if (!rc && utf8_ends_in(name, ".gguf"))
-            rc = add_name(&l->gguf, &l->memory, name, e);
-    }
-    if (!rc && errno)
-        rc = file_error(e, "read", path, errno);
-    if (folder)
-        closedir(folder);
-    sort_names(&l->files);
-    sort_names(&l->indexes);
-    sort_names(&l->gguf);
-    /* The first name of each split model stays, and others. */
-    int64_t n = 0;
-    for (int64_t i = 0; i < l->gguf.n; i++) {
-        gguf_part a, b;
-        if (n > 0 && gguf_part_find(&a, l->gguf.list[n - 1]) &&
-            gguf_part_find(&b, l->gguf.list[i]) && a.prefix == b.prefix && a.count == b.count &&
-            memcmp(l->gguf.list[n - 1], l->gguf.list[i], a.prefix) == 0)
-            continue;
-        l->gguf.list[n++] = l->gguf.list[i];
-    }
-    l->gguf.n = n;
-    return rc;
+    return *name == '.'                             ? NAME_OTHER
+           : utf8_ends_in(name, SHARD_INDEX_ENDING) ? NAME_INDEX
+           : utf8_ends_in(name, ".safetensors")     ? NAME_SHARD
+           : utf8_ends_in(name, ".gguf")            ? NAME_GGUF
+                                                    : NAME_OTHER;
 }
+
+typedef struct listing {
+    folder_names all;
+    int64_t n[NAME_KINDS]; /* of a split model in GGUF only the first that is there counts */
+    const char *first[NAME_KINDS];
+    bool torch, torch_index; /* there are pytorch_model.bin, and the index of its shards */
+    const char *other;       /* the first name of the most welcome kind, or NULL */
+    int kind;                /* its place in others */
+} listing;
 
 static void listing_release(listing *l)
 {
-    mem_free(l->files.list);
-    mem_free(l->indexes.list);
-    mem_free(l->gguf.list);
-    arena_release(&l->memory);
+    folder_names_release(&l->all);
+}
+#define own_listing OWN(listing_release) listing
+
+static bool are_one_model(const char *name, const char *other)
+{
+    gguf_part a, b;
+    return gguf_part_find(&a, name) && gguf_part_find(&b, other) && a.prefix == b.prefix &&
+           a.count == b.count && memcmp(name, other, a.prefix) == 0;
+}
+
+static int list_folder(listing *l, const char *path, kv_err *e)
+{
+    const char *model = NULL; /* the last one in GGUF */
+    TRY(folder_names_read(&l->all, path, e));
+    for (int64_t i = 0; i < l->all.n; i++) {
+        const char *name = l->all.list[i];
+        name_kind kind = kind_of(name);
+        int k = 0;
+        if (kind == NAME_GGUF && model && are_one_model(model, name))
+            continue;
+        model = kind == NAME_GGUF ? name : model;
+        l->first[kind] = l->n[kind]++ ? l->first[kind] : name;
+        while (k < NOTHERS && (*name == '.' || !utf8_ends_in(name, others[k])))
+            k++;
+        if (k < (l->other ? l->kind : NOTHERS)) {
+            l->kind = k;
+            l->other = name;
+        }
+        l->torch |= strcmp(name, TORCH_FILE) == 0;
+        l->torch_index |= strcmp(name, TORCH_FILE ".index.json") == 0;
+    }
+    return KV_OK;
 }
 
 /* ---- An index and its shards ----------------------------------------------------------------- */
@@ -453,10 +411,14 @@ typedef struct indexed {
     shard_index x;
     const char *path;
     shard *shards; /* as many as the index names */
-    bool *found;   /* for each tensor of the index: it is in its shard, or has been told */
-    bool *own;     /* it is in its shard */
-    bool whole;    /* every shard is there, and could be read */
-    list wrong;    /* tensors that index and shards disagree on */
+    enum {
+        MISSING,
+        TOLD,
+        OWN_SHARD
+    } *
+        found;  /* where each tensor of the index is, as far as known */
+    bool whole; /* every shard is there, and could be read */
+    list wrong; /* tensors that index and shards disagree on */
 } indexed;
 
 static int find_shards(indexed *d, kv_err *e)
@@ -470,7 +432,7 @@ static int find_shards(indexed *d, kv_err *e)
         const char *path = path_of(&d->s, d->x.shards[k]);
         if ((rc = buf_check(&d->s.path, e)) || (rc = stop_check_at(k, e)))
             break;
-        d->shards[k].there = stat(path, &about) == 0 || (errno != ENOENT && errno != ENOTDIR);
+        d->shards[k].there = checkpoint_is_there(path);
         if (d->shards[k].there)
             continue;
         bool link = lstat(path, &about) == 0;
@@ -479,14 +441,14 @@ static int find_shards(indexed *d, kv_err *e)
         buf_add(&name, d->x.shards[k]);
         list_add(&missing, ", ", &name);
         if (d->s.c->options.found)
-            rc = checkpoint_fault_at(d->s.c, KV_E_IO, NULL, path, e,
+            rc = checkpoint_fault_at(d->s.c, NULL, path, e,
                                      link ? "the shard is a link to no file"
                                           : "the shard is not there");
     }
     if (!rc && missing.n > 0 && !d->s.c->options.found) {
         rc = file_bad(e, KV_E_IO, d->path, "%lld of its %lld shards %s not there: %s",
-                      (long long)missing.n, (long long)d->x.nshards,
-                      missing.n == 1 ? "is" : "are", list_text(&missing));
+                      (long long)missing.n, (long long)d->x.nshards, missing.n == 1 ? "is" : "are",
+                      list_text(&missing));
         kv_err_hint(e, a_link ? "there are links of these names, to no file: fetch them again"
                               : "fetch them again; a file that is there can be read by its name");
     }
@@ -526,53 +488,47 @@ static int disagree(indexed *d, const char *tensor, kv_err *e, const char *fmt, 
     va_end(ap);
     TRY(buf_check(&text, e));
     if (d->s.c->options.found)
-        return checkpoint_fault_at(d->s.c, KV_E_FORMAT, tensor, d->path, e, "%s", buf_text(&text));
+        return checkpoint_fault_at(d->s.c, tensor, d->path, e, "%s", buf_text(&text));
     list_add(&d->wrong, "; ", &text);
     return KV_OK;
 }
 
-static const named *find_told(const indexed *d, const char *name)
+/* The number of a tensor in the index, or -1; *own: that names the shard in which t is. */
+static int64_t find_told(const indexed *d, const tensor_info *t, bool *own)
 {
-    int64_t i = named_find(d->x.tensors, d->x.ntensors, name);
-    return i < 0 ? NULL : &d->x.tensors[i];
-}
-
-static bool is_in_its_shard(const indexed *d, const tensor_info *t, const named *told)
-{
-    const shard *k = &d->shards[told->i];
-    return k->there && k->file == t->file;
+    int64_t i = named_find(d->x.tensors, d->x.ntensors, t->name);
+    const shard *k = i < 0 ? NULL : &d->shards[d->x.tensors[i].i];
+    *own = k && k->there && k->file == t->file;
+    return i;
 }
 
 /* Compares the tensors that were read with the index. */
 static int compare_tensors(indexed *d, kv_err *e)
 {
     const checkpoint *c = d->s.c;
-    int rc = KV_OK;
+    bool own;
     for (int64_t i = 0; i < c->ntensors; i++) {
-        const named *told = find_told(d, c->tensors[i].name);
-        if (told && is_in_its_shard(d, &c->tensors[i], told))
-            d->own[told - d->x.tensors] = d->found[told - d->x.tensors] = true;
+        int64_t told = find_told(d, &c->tensors[i], &own);
+        if (own)
+            d->found[told] = OWN_SHARD;
     }
-    for (int64_t i = 0; i < c->ntensors && !rc; i++) {
+    for (int64_t i = 0; i < c->ntensors; i++) {
         const tensor_info *t = &c->tensors[i];
-        const named *told = find_told(d, t->name);
         const char *in = checkpoint_base(c->files[t->file].name);
-        bool second = told && d->found[told - d->x.tensors] && !is_in_its_shard(d, t, told) &&
-                      d->own[told - d->x.tensors];
-        if (second && c->options.found)
-            rc = disagree(d, t->name, e, "is in %.*s too, the index says %.*s", SHOWN(in),
-                          SHOWN(d->x.shards[told->i]));
-        else if (second)
-            continue;
-        else if (!told)
-            rc = disagree(d, t->name, e, "of %.*s is not in the index", SHOWN(in));
-        else if (!d->found[told - d->x.tensors])
-            rc = disagree(d, t->name, e, "is in %.*s, the index says %.*s", SHOWN(in),
-                          SHOWN(d->x.shards[told->i]));
-        if (told)
-            d->found[told - d->x.tensors] = true;
+        int64_t told = find_told(d, t, &own);
+        const char *wanted = told < 0 ? "" : d->x.shards[d->x.tensors[told].i];
+        if (told < 0)
+            TRY(disagree(d, t->name, e, "of %.*s is not in the index", SHOWN(in)));
+        else if (d->found[told] == MISSING)
+            TRY(disagree(d, t->name, e, "is in %.*s, the index says %.*s", SHOWN(in),
+                         SHOWN(wanted)));
+        else if (d->found[told] == OWN_SHARD && !own && c->options.found)
+            TRY(disagree(d, t->name, e, "is in %.*s too, the index says %.*s", SHOWN(in),
+                         SHOWN(wanted)));
+        if (told >= 0 && d->found[told] == MISSING)
+            d->found[told] = TOLD;
     }
-    return rc;
+    return KV_OK;
 }
 
 /* Drops the tensors of shards that the index does not name for them, where it names another. */
@@ -580,10 +536,10 @@ static void drop_seconds(indexed *d)
 {
     checkpoint *c = d->s.c;
     int64_t n = 0;
+    bool own;
     for (int64_t i = 0; i < c->ntensors; i++) {
-        const named *told = find_told(d, c->tensors[i].name);
-        bool own = told && d->own[told - d->x.tensors];
-        if (!own || is_in_its_shard(d, &c->tensors[i], told))
+        int64_t told = find_told(d, &c->tensors[i], &own);
+        if (told < 0 || own || d->found[told] != OWN_SHARD)
             c->tensors[n++] = c->tensors[i];
     }
     c->ntensors = n;
@@ -602,28 +558,27 @@ static bool is_named(const shard_index *x, const char *name)
 static int find_unnamed(indexed *d, kv_err *e)
 {
     static const checkpoint no_findings;
-    listing l = {0};
+    own_listing l = {0};
     const char *folder = buf_text(&d->s.folder);
-    own_mem shard_index *beside = NULL;
-    int rc = list_folder(&l, *folder ? folder : ".", e);
-    if (!rc && !(beside = mem_zalloc(l.indexes.n, sizeof *beside, e)))
-        rc = KV_E_MEMORY;
-    for (int64_t i = 0; i < l.indexes.n && !rc; i++) {
+    TRY(list_folder(&l, *folder ? folder : ".", e));
+    own_mem bool *known = mem_zalloc(l.all.n, sizeof *known, e);
+    if (!known)
+        return KV_E_MEMORY;
+    for (int64_t i = 0; i < l.all.n; i++) {
+        shard_index beside = {0};
         kv_err unreadable = {0}; /* told when that one is checked */
-        shard_index_read(&beside[i], &no_findings, path_of(&d->s, l.indexes.list[i]), &unreadable);
+        if (kind_of(l.all.list[i]) != NAME_INDEX)
+            continue;
+        shard_index_read(&beside, &no_findings, path_of(&d->s, l.all.list[i]), &unreadable);
+        for (int64_t k = 0; k < l.all.n; k++)
+            known[k] |= is_named(&beside, l.all.list[k]);
+        shard_index_release(&beside);
     }
-    for (int64_t k = 0; k < l.files.n && !rc; k++) {
-        bool told = is_named(&d->x, l.files.list[k]);
-        for (int64_t i = 0; i < l.indexes.n && !told; i++)
-            told = is_named(&beside[i], l.files.list[k]);
-        if (!told)
-            rc = checkpoint_fault_at(d->s.c, KV_E_FORMAT, NULL, path_of(&d->s, l.files.list[k]),
-                                     e, "the index names no tensor of this file");
-    }
-    for (int64_t i = 0; beside && i < l.indexes.n; i++)
-        shard_index_release(&beside[i]);
-    listing_release(&l);
-    return rc;
+    for (int64_t k = 0; k < l.all.n; k++)
+        if (kind_of(l.all.list[k]) == NAME_SHARD && !known[k] && !is_named(&d->x, l.all.list[k]))
+            TRY(checkpoint_fault_at(d->s.c, NULL, path_of(&d->s, l.all.list[k]), e,
+                                    "the index names no tensor of this file"));
+    return KV_OK;
 }
 
 /* What is odd about an index, and does not stand in the way of reading. */
@@ -633,11 +588,11 @@ static int find_oddities(indexed *d, kv_err *e)
     double bytes = 0;
     int rc = find_unnamed(d, e);
     if (!rc && d->x.ntensors == 0)
-        rc = checkpoint_fault_at(c, KV_E_FORMAT, NULL, d->path, e, "the weight_map is empty");
+        rc = checkpoint_fault_at(c, NULL, d->path, e, "the weight_map is empty");
     for (int64_t i = 0; i < c->ntensors; i++)
         bytes += (double)c->tensors[i].bytes;
     if (!rc && d->whole && d->x.has_total && d->x.total != bytes)
-        rc = checkpoint_fault_at(c, KV_E_FORMAT, NULL, d->path, e,
+        rc = checkpoint_fault_at(c, NULL, d->path, e,
                                  "total_size is %.0f, the tensors have %.0f bytes", d->x.total,
                                  bytes);
     return rc;
@@ -649,7 +604,7 @@ static int compare(indexed *d, kv_err *e)
     /* Tensors of the index that no shard has, of shards that could be read. */
     for (int64_t i = 0; i < d->x.ntensors; i++) {
         const named *told = &d->x.tensors[i];
-        if (!d->found[i] && d->shards[told->i].whole)
+        if (d->found[i] == MISSING && d->shards[told->i].whole)
             TRY(disagree(d, told->name, e, "is not in %.*s, which the index says",
                          SHOWN(d->x.shards[told->i])));
     }
@@ -672,14 +627,12 @@ static int read_index(checkpoint *c, const char *path, bool *readable, kv_err *e
     if (!rc && (rc = shard_index_read(&d.x, c, path, &why)) == KV_OK) {
         d.shards = mem_zalloc(d.x.nshards, sizeof *d.shards, e);
         d.found = mem_zalloc(d.x.ntensors, sizeof *d.found, e);
-        d.own = mem_zalloc(d.x.ntensors, sizeof *d.own, e);
-        rc = d.shards && d.found && d.own ? find_shards(&d, e) : KV_E_MEMORY;
+        rc = d.shards && d.found ? find_shards(&d, e) : KV_E_MEMORY;
         if (!rc && !(rc = read_shards(&d, e)))
             rc = compare(&d, e);
     } else if (rc == KV_E_FORMAT && c->options.found) {
         *readable = false;
-        rc = checkpoint_fault_at(c, rc, NULL, path, e, "%s",
-                                 checkpoint_without_name(why.text, path));
+        rc = checkpoint_fault_at(c, NULL, path, e, "%s", checkpoint_without_name(why.text, path));
     } else if (why.code) {
         kv_err_set(e, why.code, "%s", why.text);
         kv_err_hint(e, "%s", why.hint);
@@ -689,7 +642,6 @@ static int read_index(checkpoint *c, const char *path, bool *readable, kv_err *e
     buf_release(&d.wrong.text);
     mem_free(d.shards);
     mem_free(d.found);
-    mem_free(d.own);
     shard_index_release(&d.x);
     return rc;
 }
@@ -700,14 +652,15 @@ static int several_indexes(shards *s, const listing *l, kv_err *e)
 {
     list text = {0};
     own_buf name = {0};
-    for (int64_t i = 0; i < l->indexes.n; i++) {
+    for (int64_t i = 0; i < l->all.n; i++) {
         buf_clear(&name);
-        buf_add(&name, l->indexes.list[i]);
-        list_add(&text, ", ", &name);
+        buf_add(&name, l->all.list[i]);
+        if (kind_of(l->all.list[i]) == NAME_INDEX)
+            list_add(&text, ", ", &name);
     }
-    file_bad(e, KV_E_FORMAT, s->c->name, "the folder has %lld indexes: %s", (long long)l->indexes.n,
-             list_text(&text));
-    kv_err_hint(e, "name one: %s", path_of(s, l->indexes.list[0]));
+    file_bad(e, KV_E_FORMAT, s->c->name, "the folder has %lld indexes: %s",
+             (long long)l->n[NAME_INDEX], list_text(&text));
+    kv_err_hint(e, "name one: %s", path_of(s, l->first[NAME_INDEX]));
     buf_release(&text.text);
     return KV_E_FORMAT;
 }
@@ -728,21 +681,21 @@ static int read_torch(shards *s, bool indexed_too, kv_err *e)
 static int read_listed(shards *s, const listing *l, kv_err *e)
 {
     bool readable;
-    if (l->indexes.n > 1)
+    if (l->n[NAME_INDEX] > 1)
         return several_indexes(s, l, e);
-    if (l->indexes.n == 1) {
+    if (l->n[NAME_INDEX] == 1) {
         own_buf path = {0};
-        buf_add(&path, path_of(s, l->indexes.list[0]));
+        buf_add(&path, path_of(s, l->first[NAME_INDEX]));
         TRY(buf_check(&s->path, e));
         TRY(buf_check(&path, e));
         TRY(read_index(s->c, buf_text(&path), &readable, e));
         if (readable)
             return KV_OK;
-    } else if (l->files.n == 0) {
+    } else if (l->n[NAME_SHARD] == 0) {
         gguf_part part;
         if (l->torch_index || l->torch)
             return read_torch(s, l->torch_index, e);
-        if (l->gguf.n != 1 || !gguf_part_find(&part, l->gguf.list[0])) {
+        if (l->n[NAME_GGUF] != 1 || !gguf_part_find(&part, l->first[NAME_GGUF])) {
             TRY(looks_like_folder(s->c->name, e));
             file_bad(e, KV_E_FORMAT, s->c->name,
                      "the folder has no *.safetensors and no *" SHARD_INDEX_ENDING);
@@ -750,19 +703,20 @@ static int read_listed(shards *s, const listing *l, kv_err *e)
                 kv_err_hint(e, "name the file: %s", path_of(s, l->other));
             return KV_E_FORMAT;
         }
-        int rc = read_shard(s, l->gguf.list[0], gguf_read, &readable, e);
+        int rc = read_shard(s, l->first[NAME_GGUF], gguf_read, &readable, e);
         return rc || s->c->split.count <= 1 ? rc : gguf_split_read(s->c, readable, e);
     }
     bool whole;
-    for (int64_t i = 0; i < l->files.n; i++)
-        TRY(read_shard(s, l->files.list[i], safetensors_read, &whole, e));
+    for (int64_t i = 0; i < l->all.n; i++)
+        if (kind_of(l->all.list[i]) == NAME_SHARD)
+            TRY(read_shard(s, l->all.list[i], safetensors_read, &whole, e));
     return KV_OK;
 }
 
 static int read_folder(checkpoint *c, const char *path, kv_err *e)
 {
     shards s = {.c = c};
-    listing l = {0};
+    own_listing l = {0};
     buf_add(&s.folder, path);
     if (!utf8_ends_in(path, "/"))
         buf_char(&s.folder, '/');
@@ -771,7 +725,6 @@ static int read_folder(checkpoint *c, const char *path, kv_err *e)
         rc = read_listed(&s, &l, e);
     buf_release(&s.folder);
     buf_release(&s.path);
-    listing_release(&l);
     return rc;
 }
 

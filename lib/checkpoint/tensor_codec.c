@@ -36,6 +36,8 @@ static const struct {
     [NUMBER_U64] = {8, TENSOR_U64, KV_DTYPE_END},
 };
 
+enum { NUMBER_KINDS = sizeof numbers / sizeof *numbers };
+
 /* Room for a block of any type or kind of numbers. */
 typedef union block {
     char data[BLOCK * 8];
@@ -58,11 +60,6 @@ static const struct {
     [TENSOR_F6_E2M3] = {small_widen_e2m3, small_narrow_e2m3, small_unpack_6, small_pack_6},
     [TENSOR_F4] = {small_widen_e2m1, small_narrow_e2m1, small_unpack_4, small_pack_4},
 };
-
-static int64_t least(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
 
 bool tensor_fits_f32(tensor_type t)
 {
@@ -103,12 +100,13 @@ static bool is_aligned(const void *data, tensor_type t)
 #define READ(t, x) ((t) == TENSOR_BOOL ? (x) != 0 : (x))
 
 #define CONVERSION(name, to, from, expression)                                                     \
-    CPU_CLONES static void name(void *restrict dst, const void *restrict src, int64_t n)           \
+    CPU_CLONES static int64_t name(void *restrict dst, const void *restrict src, int64_t n)        \
     {                                                                                              \
         to *restrict d = dst;                                                                      \
         const from *restrict s = src;                                                              \
         for (int64_t i = 0; i < n; i++)                                                            \
             d[i] = (expression);                                                                   \
+        return -1;                                                                                 \
     }
 
 #define TO_FLOATS(t, name, type, is_signed, low, high)                                             \
@@ -151,19 +149,16 @@ INTEGERS(TO_FLOATS)
 INTEGERS(TO_INTEGERS)
 INTEGERS(FROM_NUMBERS)
 
-typedef void conversion_fn(void *restrict dst, const void *restrict src, int64_t n);
-typedef int64_t checked_fn(void *restrict dst, const void *restrict src, int64_t n);
-
-/* To floats rounded to nearest even, exact up to 24 and 53 bits. The others return the first
- * element that the destination does not hold, where they stop, or -1. From float64 the nearest
- * integer is taken, half to even; a bool holds 0 and 1 only. Elements lie at multiples of their
- * size. */
+/* To and from each kind of numbers: to floats rounded to nearest even, exact up to 24 and 53 bits.
+ * The others return the first element that the destination does not hold, where they stop, or -1.
+ * From float64 the nearest integer is taken, half to even; a bool holds 0 and 1 only. Elements lie
+ * at multiples of their size. */
+typedef int64_t conversion(void *restrict dst, const void *restrict src, int64_t n);
 #define ROW(t, name, ...)                                                                          \
-    [t] = {name##_to_f32, name##_to_f64, name##_to_i64, name##_to_u64,                             \
-           name##_from_f64, name##_from_i64, name##_from_u64},
+    [t] = {{name##_to_f32, name##_to_f64, name##_to_i64, name##_to_u64},                           \
+           {NULL, name##_from_f64, name##_from_i64, name##_from_u64}},
 static const struct {
-    conversion_fn *to_f32, *to_f64;
-    checked_fn *to_i64, *to_u64, *from_f64, *from_i64, *from_u64;
+    conversion *to[NUMBER_KINDS], *from[NUMBER_KINDS];
 } integers[TENSOR_NSAFE] = {INTEGERS(ROW)};
 
 /* dst[i] = src[i] rounded to odd as a float64 (head of cpu/convert.c): rounding that again, to a
@@ -207,22 +202,9 @@ static void decode_float(void *out, number_kind to, tensor_type t, const void *d
 
 static int64_t decode_block(void *out, number_kind to, tensor_type t, const void *data, int64_t n)
 {
-    if (!tensor_type_is_integer(t)) {
-        decode_float(out, to, t, data, n);
-        return -1;
-    }
-    switch (to) {
-    case NUMBER_F32:
-        integers[t].to_f32(out, data, n);
-        break;
-    case NUMBER_F64:
-        integers[t].to_f64(out, data, n);
-        break;
-    case NUMBER_I64:
-        return integers[t].to_i64(out, data, n);
-    case NUMBER_U64:
-        return integers[t].to_u64(out, data, n);
-    }
+    if (tensor_type_is_integer(t))
+        return integers[t].to[to](out, data, n);
+    decode_float(out, to, t, data, n);
     return -1;
 }
 
@@ -232,7 +214,7 @@ static int64_t decode(void *out, number_kind to, tensor_type t, const void *data
     block copy;
     bool aligned = is_aligned(data, t);
     for (int64_t i = 0; i < n; i += BLOCK) {
-        int64_t k = least(BLOCK, n - i);
+        int64_t k = at_most(BLOCK, n - i);
         const void *from = (const char *)data + touched_bytes(t, i);
         if (!aligned)
             from = memcpy(&copy, from, (size_t)touched_bytes(t, k));
@@ -296,18 +278,10 @@ static int64_t encode_float(void *data, tensor_type t, const void *x, number_kin
 static int64_t encode_integer(void *data, tensor_type t, const void *x, number_kind from, int64_t n)
 {
     double wide[BLOCK];
-    switch (from) {
-    case NUMBER_F32:
-        convert_elements(wide, KV_FLOAT64, x, KV_FLOAT32, n);
-        return integers[t].from_f64(data, wide, n);
-    case NUMBER_F64:
-        return integers[t].from_f64(data, x, n);
-    case NUMBER_I64:
-        return integers[t].from_i64(data, x, n);
-    case NUMBER_U64:
-        return integers[t].from_u64(data, x, n);
-    }
-    return -1;
+    if (from != NUMBER_F32)
+        return integers[t].from[from](data, x, n);
+    convert_elements(wide, KV_FLOAT64, x, KV_FLOAT32, n);
+    return integers[t].from[NUMBER_F64](data, wide, n);
 }
 
 static int64_t encode_block(void *data, tensor_type t, const void *x, number_kind from, int64_t n)
@@ -317,10 +291,8 @@ static int64_t encode_block(void *data, tensor_type t, const void *x, number_kin
         return encode_integer(data, t, x, from, n);
     if (from != NUMBER_U64)
         return encode_float(data, t, x, from, n);
-    if (t == TENSOR_F64) {
-        integers[TENSOR_U64].to_f64(data, x, n);
-        return -1;
-    }
+    if (t == TENSOR_F64)
+        return integers[TENSOR_U64].to[NUMBER_F64](data, x, n);
     odd_u64(odd, x, n);
     return encode_float(data, t, odd, NUMBER_F64, n);
 }
@@ -453,7 +425,7 @@ static int64_t encode(void *data, tensor_type t, const void *x, number_kind from
     block copy;
     bool aligned = is_aligned(data, t);
     for (int64_t i = 0; i < n; i += BLOCK) {
-        int64_t k = least(BLOCK, n - i);
+        int64_t k = at_most(BLOCK, n - i);
         char *to = (char *)data + touched_bytes(t, i);
         const char *numbers_at = (const char *)x + i * numbers[from].bytes;
         int64_t bad = encode_block(aligned ? to : copy.data, t, numbers_at, from, k);
@@ -502,7 +474,7 @@ int64_t tensor_convert_counting(void *dst, tensor_type to, const void *src, tens
     if (from == numbers[kind].type && is_aligned(src, from))
         return encode(dst, to, src, kind, n, c);
     for (int64_t i = 0; i < n; i += BLOCK) {
-        int64_t k = least(BLOCK, n - i);
+        int64_t k = at_most(BLOCK, n - i);
         decode(&between, kind, from, (const char *)src + touched_bytes(from, i), k);
         c.from = i;
         bad = encode((char *)dst + touched_bytes(to, i), to, &between, kind, k, c);
@@ -559,7 +531,7 @@ int tensor_check_fits(kv_array *a, kv_dtype dtype, const char *name, kv_err *e)
     int rc = KV_OK;
     for (; at < n && lost < 0 && !(rc = stop_check_at(at, e)); at += TRIED)
         lost =
-            first_lost(data + at * kv_dtype_bytes(has), from, to, n - at < TRIED ? n - at : TRIED);
+            first_lost(data + at * kv_dtype_bytes(has), from, to, at_most(n - at, TRIED));
     if (rc || lost < 0)
         return rc;
     char text[NUM_TEXT_MAX];

@@ -76,7 +76,7 @@ static int check_indices(const sparse_reading *g, const char *what, int64_t begi
 {
     int64_t *x = g->room->indices, first = 0;
     for (int64_t i = 0, some; i < n; i += some) {
-        some = n - i < SOME ? n - i : SOME;
+        some = at_most(n - i, SOME);
         TRY(stop_check(e));
         TRY(read_numbers(g, x, begin, i, some, e));
         for (int64_t k = 0; k < some; k++) {
@@ -121,26 +121,29 @@ static int find_row(const sparse_reading *g, int64_t row, int64_t *out, kv_err *
     return KV_OK;
 }
 
-/* Bytes at to at + n of a tensor of rows. */
-static int fill_rows(const sparse_reading *g, int64_t at, int64_t n, kv_err *e)
+/* Puts values k to last - 1 into the block of n bytes from byte `at` on. Those of csr stand in
+ * `rows` rows from `row` on; a tensor of rows has none. Of a value that is long no more is read
+ * than the block takes. */
+static int put_values(const sparse_reading *g, int64_t k, int64_t last, int64_t row, int64_t rows,
+                      int64_t at, int64_t n, kv_err *e)
 {
     sparse_room *room = g->room;
-    int64_t most = SOME_BYTES / g->width, k;
-    TRY(find_row(g, at / g->width, &k, e));
-    most = most < 1 ? 1 : most > SOME ? SOME : most;
-    for (int64_t some; k < g->t->first; k += some) {
-        some = g->t->first - k < most ? g->t->first - k : most;
+    int64_t columns = is_csr(g->t) ? g->t->shape[1] : 0, r = 0;
+    int64_t most = g->width > SOME_BYTES ? 1 : at_most(SOME_BYTES / g->width, SOME);
+    for (int64_t some; k < last; k += some) {
+        some = at_most(last - k, most);
         TRY(stop_check(e));
         TRY(read_numbers(g, room->indices, g->at, k, some, e));
         if (some > 1)
             TRY(input_read(g->in, room->values, g->t->offset + k * g->width, some * g->width, e));
         for (int64_t j = 0; j < some; j++) {
-            if (room->indices[j] < 0 || room->indices[j] >= g->t->shape[0])
+            int64_t index = room->indices[j];
+            if (index < 0 || index >= (columns ? columns : g->t->shape[0]))
                 return input_changed(g->in, e);
-            int64_t begin = room->indices[j] * g->width, end = begin + g->width;
-            int64_t from = begin > at ? begin : at, to = end < at + n ? end : at + n;
-            if (from >= at + n)
-                return KV_OK;
+            while (r < rows - 1 && k + j >= room->starts[r + 1])
+                r++;
+            int64_t begin = ((row + r) * columns + index) * g->width;
+            int64_t from = begin > at ? begin : at, to = at_most(begin + g->width, at + n);
             if (from < to && some > 1)
                 memcpy(room->block + (from - at), room->values + j * g->width + (from - begin),
                        (size_t)(to - from));
@@ -152,45 +155,26 @@ static int fill_rows(const sparse_reading *g, int64_t at, int64_t n, kv_err *e)
     return KV_OK;
 }
 
-/* Puts values first to last - 1 of csr, which stand in `rows` rows from `row` on, into the block of
- * n elements from number `at` on. */
-static int put_values(const sparse_reading *g, int64_t row, int64_t rows, int64_t at, int64_t n,
-                      kv_err *e)
+/* Bytes at to at + n of a sparse tensor. */
+static int fill(const sparse_reading *g, int64_t at, int64_t n, kv_err *e)
 {
-    sparse_room *room = g->room;
-    int64_t k = room->starts[0], last = room->starts[rows], r = 0, some;
-    for (; k < last; k += some) {
-        some = last - k < SOME ? last - k : SOME;
-        TRY(stop_check(e));
-        TRY(read_numbers(g, room->indices, g->at, k, some, e));
-        TRY(input_read(g->in, room->values, g->t->offset + k * g->width, some * g->width, e));
-        for (int64_t j = 0; j < some; j++) {
-            while (r < rows - 1 && k + j >= room->starts[r + 1])
-                r++;
-            int64_t place = (row + r) * g->t->shape[1] + room->indices[j] - at;
-            if (place >= 0 && place < n)
-                memcpy(room->block + place * g->width, room->values + j * g->width,
-                       (size_t)g->width);
-        }
+    int64_t row_bytes = g->t->bytes / g->t->shape[0], row = at / row_bytes;
+    int64_t end = (at + n - 1) / row_bytes + 1, k, last;
+    if (!is_csr(g->t)) {
+        TRY(find_row(g, row, &k, e));
+        TRY(find_row(g, end, &last, e));
+        return put_values(g, k, last, 0, 0, at, n, e);
     }
-    return KV_OK;
-}
-
-/* Elements at to at + n of csr. */
-static int fill_csr(const sparse_reading *g, int64_t at, int64_t n, kv_err *e)
-{
-    int64_t columns = g->t->shape[1], end = (at + n - 1) / columns + 1, some;
-    for (int64_t row = at / columns; row < end && g->t->first > 0; row += some) {
-        some = end - row < SOME ? end - row : SOME;
+    for (int64_t some; row < end && g->t->first > 0; row += some) {
+        const int64_t *starts = g->room->starts;
+        some = at_most(end - row, SOME);
         TRY(read_numbers(g, g->room->starts, g->starts, row, some + 1, e));
-        TRY(put_values(g, row, some, at, n, e));
+        TRY(put_values(g, starts[0], starts[some], row, some, at, n, e));
     }
     return KV_OK;
 }
 
-/* Makes *data point to n bytes (TENSOR_BLOCK at most) of tensor i from its byte `at` on, until the
- * next call. All indices of a tensor are checked before its first block is given out. Errors: io,
- * format (an index is wrong), memory, interrupted. */
+/* tensor_read of a sparse one: all its indices are checked before its first block is given out. */
 static int tensor_sparse_read(tensor_sparse *s, const checkpoint *c, const void **data, int64_t i,
                               int64_t at, int64_t n, kv_err *e)
 {
@@ -206,7 +190,7 @@ static int tensor_sparse_read(tensor_sparse *s, const checkpoint *c, const void 
     s->checked = i + 1;
     memset(s->room->block, 0, (size_t)n);
     *data = s->room->block;
-    return is_csr(t) ? fill_csr(&g, at / g.width, n / g.width, e) : fill_rows(&g, at, n, e);
+    return fill(&g, at, n, e);
 }
 
 /* ---- Readers --------------------------------------------------------------------------------- */
@@ -218,14 +202,14 @@ typedef struct tensor_deflated {
     int64_t begin, end; /* of the data in block */
     uint32_t crc;       /* of the data up to `end` */
     char *block;
-    buf name;           /* for messages */
+    buf name; /* for messages */
 } tensor_deflated;
 
 /* What it needs for codes. All zero is nothing. */
 typedef struct tensor_decoded {
     float *numbers; /* the block that was decoded last */
     int64_t numbers_cap;
-    char *matrix;   /* codes of a whole matrix whose axes are swapped, then its scales */
+    char *matrix; /* codes of a whole matrix whose axes are swapped, then its scales */
     int64_t matrix_cap, matrix_of, matrix_tensor; /* its number, and that of the tensor + 1 */
 } tensor_decoded;
 
@@ -252,12 +236,12 @@ struct tensor_reader {
     file_window window;
     npz_sum_run run; /* of the checksum of what was read last */
     tensor_deflated deflated;
-    int64_t spread;  /* the tensor + 1 whose elements are read one by one */
-    input inflated;  /* all of it, where it is deflated */
-    rows_block rows; /* of such a tensor */
-    char *turned;    /* a part of that, in the order of the file */
+    int64_t spread;          /* the tensor + 1 whose elements are read one by one */
+    input inflated;          /* all of it, where it is deflated */
+    rows_block rows;         /* of such a tensor */
+    char *turned;            /* a part of that, in the order of the file */
     int64_t ahead_of, ahead; /* the tensor + 1 that is read in order, and up to which byte */
-    char *swapped;   /* a block */
+    char *swapped;           /* a block */
     tensor_sparse sparse;
     tensor_decoded decoded;
     tensor_reader *scales; /* of what is decoded */
@@ -308,9 +292,8 @@ static int check_end(const tensor_deflated *d, const npz_sum *sum, kv_err *e)
     if (got)
         return file_bad(e, KV_E_FORMAT, buf_text(&d->name),
                         "its compressed data are more than its header asks for");
-    return npz_sum_right(sum, d->crc)
-               ? KV_OK
-               : file_bad(e, KV_E_FORMAT, buf_text(&d->name), NPZ_SUM_WRONG);
+    return npz_sum_right(sum, d->crc) ? KV_OK
+                                      : file_bad(e, KV_E_FORMAT, buf_text(&d->name), NPZ_SUM_WRONG);
 }
 
 /* The next n bytes of data. */
@@ -329,9 +312,7 @@ static int go_on(tensor_deflated *d, const checkpoint *c, int64_t n, kv_err *e)
     return rc;
 }
 
-/* Makes *data point to n bytes (TENSOR_BLOCK at most) of tensor i from its byte `at` on, until the
- * next call. The last bytes are given out once they are known to be the last, and the checksum to
- * be right. Errors: io, format (damaged, cut, or of another size), memory, unsupported. */
+/* The last bytes are given out once they are known to be the last, and the checksum to be right. */
 static int read_deflated(tensor_deflated *d, const checkpoint *c, const void **data, int64_t i,
                          int64_t at, int64_t n, kv_err *e)
 {
@@ -402,10 +383,10 @@ static int scale(const reading *g, float *x, int64_t first, int64_t last, kv_err
     int64_t known = -1, known_n = 0;
     for (int64_t n; first < last; first += n, x += n) {
         int64_t row = first / v->width, k = first % v->width;
-        int64_t left = v->width - k < last - first ? v->width - k : last - first;
-        n = left < SEGMENT ? left : SEGMENT;
-        int64_t at = row / v->height * v->a_matrix + row % v->height / v->rows * v->a_row +
-                     k / v->columns;
+        int64_t left = at_most(v->width - k, last - first);
+        n = at_most(left, SEGMENT);
+        int64_t at =
+            row / v->height * v->a_matrix + row % v->height / v->rows * v->a_row + k / v->columns;
         int64_t nscales = (k + n - 1) / v->columns - k / v->columns + 1;
         if (at != known || nscales != known_n) {
             TRY(read_scales(g, by, at, nscales, e));
@@ -438,7 +419,7 @@ static int read_matrix(const reading *g, int64_t matrix, kv_err *e)
         bool is_codes = at < codes;
         int64_t from = is_codes ? at : at - codes, all = is_codes ? codes : exponents;
         const void *data;
-        n = all - from < TENSOR_BLOCK ? all - from : TENSOR_BLOCK;
+        n = at_most(all - from, TENSOR_BLOCK);
         TRY(fetch(g->r, is_codes ? NULL : v->scaled, &data, is_codes ? v->codes : v->scale,
                   matrix * all + from, n, e));
         memcpy(room->matrix + at, data, (size_t)n);
@@ -489,8 +470,7 @@ static int read_ordered(const reading *g, float *out, int64_t first, int64_t las
     return v->scaled ? scale(g, out, first, last, e) : KV_OK;
 }
 
-/* Makes *data point to n bytes of tensor i from its byte `at` on, until the next call. Errors:
- * those of fetch, memory, unsupported (a matrix whose axes are swapped is too large). */
+/* Error: unsupported too (a matrix whose axes are swapped is too large). */
 static int read_decoded(tensor_reader *r, const void **data, int64_t i, int64_t at, int64_t n,
                         kv_err *e)
 {
@@ -569,7 +549,7 @@ static int add_sum(tensor_reader *r, const void *data, int64_t i, int64_t at, in
     int rc = tensor_reader_check(r, e);
     return rc ? rc
               : file_bad(e, KV_E_FORMAT, r->c->files[t->file].name,
-                           "tensor \"%.*s\": " NPZ_SUM_WRONG, SHOWN(t->name));
+                         "tensor \"%.*s\": " NPZ_SUM_WRONG, SHOWN(t->name));
 }
 
 /* n bytes of a tensor in the order of the file. */
@@ -602,7 +582,7 @@ static int spread(tensor_reader *r, int64_t i, kv_err *e)
     }
     for (int64_t at = 0, n; sum && at < sum->bytes; at += n) {
         const void *data;
-        n = sum->bytes - at < TENSOR_BLOCK ? sum->bytes - at : TENSOR_BLOCK;
+        n = at_most(sum->bytes - at, TENSOR_BLOCK);
         if (!deflated && npz_sum_known(sum) && at == 0)
             at = sum->bytes - n; /* the last block tells whether it was right */
         TRY(read_bytes(r, &data, i, at, n, e));
@@ -626,7 +606,7 @@ static int read_line(tensor_reader *r, char *to, const tensor_info *t, int64_t a
     if (step == 1)
         return input_read(in, to, begin + at * width, n * width, e);
     for (int64_t i = 0, some; i < n; i += some) {
-        some = n - i < most ? n - i : most;
+        some = at_most(n - i, most);
         int64_t bytes = ((some - 1) * step + 1) * width, from = begin + (at + i * step) * width;
         TRY(input_read(in, line, from, bytes, e));
         strided_copy(to + i * width, &one, line, &step, 1, &some, width, false);
@@ -678,11 +658,11 @@ static int read_box(tensor_reader *r, char *to, const tensor_info *t, const int6
         for (j = i; j > 0 && t->strides[near[j - 1]] >= t->strides[i]; j--)
             near[j] = near[j - 1];
     for (int i = 0; i < t->ndim; room /= part[near[i++]])
-        part[near[i]] = shape[near[i]] < room ? shape[near[i]] : room;
+        part[near[i]] = at_most(shape[near[i]], room);
     while (!rc && k >= 0) {
         int64_t some[KV_MAX_NDIM], packed[KV_MAX_NDIM], at = 0, place = 0, n = 1;
         for (int i = 0; i < t->ndim; i++) {
-            some[i] = shape[i] - index[i] < part[i] ? shape[i] - index[i] : part[i];
+            some[i] = at_most(shape[i] - index[i], part[i]);
             at += (from[i] + index[i]) * t->strides[i];
             place += index[i] * rows[i];
         }
@@ -714,7 +694,7 @@ static int gather(tensor_reader *r, char *to, const tensor_info *t, int64_t at, 
             step *= t->shape[k--];
         }
         int64_t left = t->shape[k] - from[k];
-        shape[k] = n / step < left ? n / step : left;
+        shape[k] = at_most(n / step, left);
         TRY(read_box(r, to, t, from, shape, e));
         to += step * shape[k] * width;
         at += step * shape[k];
@@ -738,7 +718,7 @@ static int read_rows(tensor_reader *r, const void **data, int64_t i, int64_t at,
     if (b->of != i + 1 || at < b->at || at + n > b->at + b->bytes) {
         int64_t end = r->ahead_of == i + 1 && r->ahead > at + n ? r->ahead : at + n;
         int64_t most = r->window_bytes > TENSOR_BLOCK ? r->window_bytes : TENSOR_BLOCK;
-        int64_t bytes = (end - at < most ? end - at : most) / width * width;
+        int64_t bytes = at_most(end - at, most) / width * width;
         b->of = 0;
         TRY(spread(r, i, e));
         TRY(file_window_check(&r->window, e));

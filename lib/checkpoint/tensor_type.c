@@ -7,12 +7,12 @@
 #include "base/suggest.h"
 
 static const struct {
-    const char *name;
+    const char *name, *python;
     tensor_kind kind;
     int32_t elements, bytes;
 } types[] = {
-#define TENSOR_TYPE_ROW(constant, name, kind, elements, bytes)                                     \
-    [constant] = {name, TENSOR_KIND_##kind, elements, bytes},
+#define TENSOR_TYPE_ROW(constant, name, python, kind, elements, bytes)                             \
+    [constant] = {name, python, TENSOR_KIND_##kind, elements, bytes},
     TENSOR_TYPES(TENSOR_TYPE_ROW)
 #undef TENSOR_TYPE_ROW
 };
@@ -20,6 +20,11 @@ static const struct {
 const char *tensor_type_name(tensor_type t)
 {
     return types[t].name;
+}
+
+const char *tensor_type_python(tensor_type t)
+{
+    return types[t].python;
 }
 
 tensor_kind tensor_type_kind(tensor_type t)
@@ -76,55 +81,34 @@ bool tensor_same_shape(int ndim, const int64_t *shape, int other_ndim, const int
 
 bool tensor_type_find(tensor_type *out, const char *name, size_t n)
 {
-    for (int t = 0; t < TENSOR_TYPE_END; t++) {
-        if (strlen(types[t].name) == n && memcmp(types[t].name, name, n) == 0) {
-            *out = (tensor_type)t;
-            return true;
-        }
-    }
+    for (int t = 0; t < TENSOR_TYPE_END; t++)
+        if (strlen(types[t].name) == n && memcmp(types[t].name, name, n) == 0)
+            return *out = (tensor_type)t, true;
     return false;
 }
 
-/* Other names of the types, as NumPy, PyTorch, ml_dtypes and tools for models have them. */
+bool tensor_type_find_python(tensor_type *out, const char *name)
+{
+    for (int t = 0; t < TENSOR_NSAFE; t++)
+        if (types[t].python && strcmp(types[t].python, name) == 0)
+            return *out = (tensor_type)t, true;
+    return false;
+}
+
+/* Further names of the types, of tools for models. */
 static const struct {
     const char *name;
     tensor_type type;
 } synonyms[] = {
-    {"float64", TENSOR_F64},
-    {"double", TENSOR_F64},
-    {"fp64", TENSOR_F64},
-    {"float32", TENSOR_F32},
-    {"float", TENSOR_F32},
-    {"fp32", TENSOR_F32},
-    {"float16", TENSOR_F16},
-    {"half", TENSOR_F16},
-    {"fp16", TENSOR_F16},
-    {"bfloat16", TENSOR_BF16},
-    {"float8_e4m3fn", TENSOR_F8_E4M3},
-    {"F8_E4M3FN", TENSOR_F8_E4M3},
-    {"e4m3", TENSOR_F8_E4M3},
-    {"float8_e5m2", TENSOR_F8_E5M2},
-    {"e5m2", TENSOR_F8_E5M2},
-    {"float8_e4m3fnuz", TENSOR_F8_E4M3FNUZ},
-    {"float8_e5m2fnuz", TENSOR_F8_E5M2FNUZ},
-    {"float8_e8m0fnu", TENSOR_F8_E8M0},
-    {"e8m0", TENSOR_F8_E8M0},
-    {"fp8_e4m3", TENSOR_F8_E4M3},
-    {"fp8_e4m3fn", TENSOR_F8_E4M3},
-    {"fp8_e5m2", TENSOR_F8_E5M2},
-    {"float6_e2m3fn", TENSOR_F6_E2M3},
-    {"float6_e3m2fn", TENSOR_F6_E3M2},
-    {"float4_e2m1fn", TENSOR_F4},
+    {"double", TENSOR_F64},            {"fp64", TENSOR_F64},
+    {"float", TENSOR_F32},             {"fp32", TENSOR_F32},
+    {"half", TENSOR_F16},              {"fp16", TENSOR_F16},
+    {"F8_E4M3FN", TENSOR_F8_E4M3},     {"e4m3", TENSOR_F8_E4M3},
+    {"e5m2", TENSOR_F8_E5M2},          {"e8m0", TENSOR_F8_E8M0},
+    {"fp8_e4m3", TENSOR_F8_E4M3},      {"fp8_e4m3fn", TENSOR_F8_E4M3},
+    {"fp8_e5m2", TENSOR_F8_E5M2},      {"float6_e2m3fn", TENSOR_F6_E2M3},
+    {"float6_e3m2fn", TENSOR_F6_E3M2}, {"float4_e2m1fn", TENSOR_F4},
     {"e2m1", TENSOR_F4},
-    {"int64", TENSOR_I64},
-    {"int32", TENSOR_I32},
-    {"int16", TENSOR_I16},
-    {"int8", TENSOR_I8},
-    {"uint64", TENSOR_U64},
-    {"uint32", TENSOR_U32},
-    {"uint16", TENSOR_U16},
-    {"uint8", TENSOR_U8},
-    {"complex64", TENSOR_C64},
 };
 
 int tensor_type_parse(tensor_type *out, const char *name, kv_err *e)
@@ -134,7 +118,8 @@ int tensor_type_parse(tensor_type *out, const char *name, kv_err *e)
     for (int t = 0; t < TENSOR_NONE; t++) {
         if (t < TENSOR_NSAFE)
             known[t] = types[t].name;
-        if (strcasecmp(types[t].name, name) != 0)
+        if (strcasecmp(types[t].name, name) != 0 &&
+            (!types[t].python || strcasecmp(types[t].python, name) != 0))
             continue;
         if (t >= TENSOR_NSAFE)
             return kv_err_set(e, KV_E_USAGE, "%s is a quantised type, and kvctl writes none",
@@ -160,51 +145,25 @@ int tensor_type_parse(tensor_type *out, const char *name, kv_err *e)
 
 bool tensor_type_dtype(tensor_type t, kv_dtype *dtype)
 {
-    static const struct {
-        kv_dtype dtype;
-        bool there;
-    } dtypes[TENSOR_NSAFE] = {
-        [TENSOR_BOOL] = {KV_BOOL, true},          [TENSOR_F4] = {KV_FLOAT32, true},
-        [TENSOR_F6_E2M3] = {KV_FLOAT32, true},    [TENSOR_F6_E3M2] = {KV_FLOAT32, true},
-        [TENSOR_U8] = {KV_UINT8, true},           [TENSOR_I8] = {KV_INT8, true},
-        [TENSOR_F8_E5M2] = {KV_FLOAT32, true},    [TENSOR_F8_E4M3] = {KV_FLOAT32, true},
-        [TENSOR_F8_E8M0] = {KV_FLOAT32, true},    [TENSOR_F8_E4M3FNUZ] = {KV_FLOAT32, true},
-        [TENSOR_F8_E5M2FNUZ] = {KV_FLOAT32, true}, [TENSOR_I16] = {KV_INT32, true},
-        [TENSOR_U16] = {KV_INT32, true},          [TENSOR_F16] = {KV_FLOAT16, true},
-        [TENSOR_BF16] = {KV_BFLOAT16, true},      [TENSOR_I32] = {KV_INT32, true},
-        [TENSOR_U32] = {KV_INT64, true},          [TENSOR_F32] = {KV_FLOAT32, true},
-        [TENSOR_F64] = {KV_FLOAT64, true},        [TENSOR_I64] = {KV_INT64, true},
-        [TENSOR_U64] = {KV_INT64, true},
-    };
-    if (t >= TENSOR_NSAFE || !dtypes[t].there)
+    static const kv_dtype dtypes[TENSOR_NSAFE] = {
+        /* else KV_FLOAT32, which is 0 */
+        [TENSOR_BOOL] = KV_BOOL,     [TENSOR_U8] = KV_UINT8,  [TENSOR_I8] = KV_INT8,
+        [TENSOR_I16] = KV_INT32,     [TENSOR_U16] = KV_INT32, [TENSOR_F16] = KV_FLOAT16,
+        [TENSOR_BF16] = KV_BFLOAT16, [TENSOR_I32] = KV_INT32, [TENSOR_U32] = KV_INT64,
+        [TENSOR_F64] = KV_FLOAT64,   [TENSOR_I64] = KV_INT64, [TENSOR_U64] = KV_INT64};
+    if (t >= TENSOR_NSAFE || t == TENSOR_C64)
         return false;
-    *dtype = dtypes[t].dtype;
+    *dtype = dtypes[t];
     return true;
 }
 
 tensor_type tensor_type_of(kv_dtype dtype)
 {
-    switch (dtype) {
-    case KV_FLOAT64:
-        return TENSOR_F64;
-    case KV_FLOAT32:
-        return TENSOR_F32;
-    case KV_FLOAT16:
-        return TENSOR_F16;
-    case KV_BFLOAT16:
-        return TENSOR_BF16;
-    case KV_INT64:
-        return TENSOR_I64;
-    case KV_INT32:
-        return TENSOR_I32;
-    case KV_INT8:
-        return TENSOR_I8;
-    case KV_UINT8:
-        return TENSOR_U8;
-    case KV_BOOL:
-        break;
-    }
-    return TENSOR_BOOL;
+    static const tensor_type by_number[] = {
+        TENSOR_F32,  TENSOR_F64, TENSOR_F16, TENSOR_U8,  TENSOR_I32, TENSOR_I8,  TENSOR_I64,
+        TENSOR_BOOL, TENSOR_I16, TENSOR_U16, TENSOR_U32, TENSOR_U64, TENSOR_BF16};
+    _Static_assert(sizeof by_number / sizeof *by_number == KV_DTYPE_END, "one for each number");
+    return by_number[dtype];
 }
 
 /* ---- NumPy's files --------------------------------------------------------------------------- */

@@ -27,62 +27,63 @@ typedef enum tensor_kind {
     TENSOR_KIND_NONE       /* no numbers: what it is, tensor_info says */
 } tensor_kind;
 
-/* Every type: constant, name in files, kind, elements and bytes of its smallest run of whole bytes.
+/* Every type: constant, name in files, name in Python (NumPy, ml_dtypes, PyTorch; NULL: none, or
+ * several), kind, elements and bytes of its smallest run of whole bytes.
  * Those before TENSOR_Q4_0 are the types of safetensors. TENSOR_NONE is only listed: an array of
  * texts, dates, objects. */
 #define TENSOR_TYPES(X)                                                                            \
-    X(TENSOR_BOOL, "BOOL", BOOL, 1, 1)                                                             \
-    X(TENSOR_F4, "F4", FLOAT, 2, 1)                                                                \
-    X(TENSOR_F6_E2M3, "F6_E2M3", FLOAT, 4, 3)                                                      \
-    X(TENSOR_F6_E3M2, "F6_E3M2", FLOAT, 4, 3)                                                      \
-    X(TENSOR_U8, "U8", UNSIGNED, 1, 1)                                                             \
-    X(TENSOR_I8, "I8", SIGNED, 1, 1)                                                               \
-    X(TENSOR_F8_E5M2, "F8_E5M2", FLOAT, 1, 1)                                                      \
-    X(TENSOR_F8_E4M3, "F8_E4M3", FLOAT, 1, 1)                                                      \
-    X(TENSOR_F8_E8M0, "F8_E8M0", FLOAT, 1, 1)                                                      \
-    X(TENSOR_F8_E4M3FNUZ, "F8_E4M3FNUZ", FLOAT, 1, 1)                                              \
-    X(TENSOR_F8_E5M2FNUZ, "F8_E5M2FNUZ", FLOAT, 1, 1)                                              \
-    X(TENSOR_I16, "I16", SIGNED, 1, 2)                                                             \
-    X(TENSOR_U16, "U16", UNSIGNED, 1, 2)                                                           \
-    X(TENSOR_F16, "F16", FLOAT, 1, 2)                                                              \
-    X(TENSOR_BF16, "BF16", FLOAT, 1, 2)                                                            \
-    X(TENSOR_I32, "I32", SIGNED, 1, 4)                                                             \
-    X(TENSOR_U32, "U32", UNSIGNED, 1, 4)                                                           \
-    X(TENSOR_F32, "F32", FLOAT, 1, 4)                                                              \
-    X(TENSOR_C64, "C64", COMPLEX, 1, 8)                                                            \
-    X(TENSOR_F64, "F64", FLOAT, 1, 8)                                                              \
-    X(TENSOR_I64, "I64", SIGNED, 1, 8)                                                             \
-    X(TENSOR_U64, "U64", UNSIGNED, 1, 8)                                                           \
-    X(TENSOR_Q4_0, "Q4_0", QUANTISED, 32, 18)                                                      \
-    X(TENSOR_Q4_1, "Q4_1", QUANTISED, 32, 20)                                                      \
-    X(TENSOR_Q5_0, "Q5_0", QUANTISED, 32, 22)                                                      \
-    X(TENSOR_Q5_1, "Q5_1", QUANTISED, 32, 24)                                                      \
-    X(TENSOR_Q8_0, "Q8_0", QUANTISED, 32, 34)                                                      \
-    X(TENSOR_Q8_1, "Q8_1", QUANTISED, 32, 36)                                                      \
-    X(TENSOR_Q2_K, "Q2_K", QUANTISED, 256, 84)                                                     \
-    X(TENSOR_Q3_K, "Q3_K", QUANTISED, 256, 110)                                                    \
-    X(TENSOR_Q4_K, "Q4_K", QUANTISED, 256, 144)                                                    \
-    X(TENSOR_Q5_K, "Q5_K", QUANTISED, 256, 176)                                                    \
-    X(TENSOR_Q6_K, "Q6_K", QUANTISED, 256, 210)                                                    \
-    X(TENSOR_Q8_K, "Q8_K", QUANTISED, 256, 292)                                                    \
-    X(TENSOR_IQ2_XXS, "IQ2_XXS", QUANTISED, 256, 66)                                               \
-    X(TENSOR_IQ2_XS, "IQ2_XS", QUANTISED, 256, 74)                                                 \
-    X(TENSOR_IQ3_XXS, "IQ3_XXS", QUANTISED, 256, 98)                                               \
-    X(TENSOR_IQ1_S, "IQ1_S", QUANTISED, 256, 50)                                                   \
-    X(TENSOR_IQ4_NL, "IQ4_NL", QUANTISED, 32, 18)                                                  \
-    X(TENSOR_IQ3_S, "IQ3_S", QUANTISED, 256, 110)                                                  \
-    X(TENSOR_IQ2_S, "IQ2_S", QUANTISED, 256, 82)                                                   \
-    X(TENSOR_IQ4_XS, "IQ4_XS", QUANTISED, 256, 136)                                                \
-    X(TENSOR_IQ1_M, "IQ1_M", QUANTISED, 256, 56)                                                   \
-    X(TENSOR_TQ1_0, "TQ1_0", QUANTISED, 256, 54)                                                   \
-    X(TENSOR_TQ2_0, "TQ2_0", QUANTISED, 256, 66)                                                   \
-    X(TENSOR_MXFP4, "MXFP4", QUANTISED, 32, 17)                                                    \
-    X(TENSOR_NVFP4, "NVFP4", QUANTISED, 64, 36)                                                    \
-    X(TENSOR_Q1_0, "Q1_0", QUANTISED, 128, 18)                                                     \
-    X(TENSOR_NONE, "none", NONE, 1, 1)
+    X(TENSOR_BOOL, "BOOL", "bool", BOOL, 1, 1)                                                     \
+    X(TENSOR_F4, "F4", "float4_e2m1fn_x2", FLOAT, 2, 1)                                            \
+    X(TENSOR_F6_E2M3, "F6_E2M3", NULL, FLOAT, 4, 3)                                                \
+    X(TENSOR_F6_E3M2, "F6_E3M2", NULL, FLOAT, 4, 3)                                                \
+    X(TENSOR_U8, "U8", "uint8", UNSIGNED, 1, 1)                                                    \
+    X(TENSOR_I8, "I8", "int8", SIGNED, 1, 1)                                                       \
+    X(TENSOR_F8_E5M2, "F8_E5M2", "float8_e5m2", FLOAT, 1, 1)                                       \
+    X(TENSOR_F8_E4M3, "F8_E4M3", "float8_e4m3fn", FLOAT, 1, 1)                                     \
+    X(TENSOR_F8_E8M0, "F8_E8M0", "float8_e8m0fnu", FLOAT, 1, 1)                                    \
+    X(TENSOR_F8_E4M3FNUZ, "F8_E4M3FNUZ", "float8_e4m3fnuz", FLOAT, 1, 1)                           \
+    X(TENSOR_F8_E5M2FNUZ, "F8_E5M2FNUZ", "float8_e5m2fnuz", FLOAT, 1, 1)                           \
+    X(TENSOR_I16, "I16", "int16", SIGNED, 1, 2)                                                    \
+    X(TENSOR_U16, "U16", "uint16", UNSIGNED, 1, 2)                                                 \
+    X(TENSOR_F16, "F16", "float16", FLOAT, 1, 2)                                                   \
+    X(TENSOR_BF16, "BF16", "bfloat16", FLOAT, 1, 2)                                                \
+    X(TENSOR_I32, "I32", "int32", SIGNED, 1, 4)                                                    \
+    X(TENSOR_U32, "U32", "uint32", UNSIGNED, 1, 4)                                                 \
+    X(TENSOR_F32, "F32", "float32", FLOAT, 1, 4)                                                   \
+    X(TENSOR_C64, "C64", "complex64", COMPLEX, 1, 8)                                               \
+    X(TENSOR_F64, "F64", "float64", FLOAT, 1, 8)                                                   \
+    X(TENSOR_I64, "I64", "int64", SIGNED, 1, 8)                                                    \
+    X(TENSOR_U64, "U64", "uint64", UNSIGNED, 1, 8)                                                 \
+    X(TENSOR_Q4_0, "Q4_0", NULL, QUANTISED, 32, 18)                                                \
+    X(TENSOR_Q4_1, "Q4_1", NULL, QUANTISED, 32, 20)                                                \
+    X(TENSOR_Q5_0, "Q5_0", NULL, QUANTISED, 32, 22)                                                \
+    X(TENSOR_Q5_1, "Q5_1", NULL, QUANTISED, 32, 24)                                                \
+    X(TENSOR_Q8_0, "Q8_0", NULL, QUANTISED, 32, 34)                                                \
+    X(TENSOR_Q8_1, "Q8_1", NULL, QUANTISED, 32, 36)                                                \
+    X(TENSOR_Q2_K, "Q2_K", NULL, QUANTISED, 256, 84)                                               \
+    X(TENSOR_Q3_K, "Q3_K", NULL, QUANTISED, 256, 110)                                              \
+    X(TENSOR_Q4_K, "Q4_K", NULL, QUANTISED, 256, 144)                                              \
+    X(TENSOR_Q5_K, "Q5_K", NULL, QUANTISED, 256, 176)                                              \
+    X(TENSOR_Q6_K, "Q6_K", NULL, QUANTISED, 256, 210)                                              \
+    X(TENSOR_Q8_K, "Q8_K", NULL, QUANTISED, 256, 292)                                              \
+    X(TENSOR_IQ2_XXS, "IQ2_XXS", NULL, QUANTISED, 256, 66)                                         \
+    X(TENSOR_IQ2_XS, "IQ2_XS", NULL, QUANTISED, 256, 74)                                           \
+    X(TENSOR_IQ3_XXS, "IQ3_XXS", NULL, QUANTISED, 256, 98)                                         \
+    X(TENSOR_IQ1_S, "IQ1_S", NULL, QUANTISED, 256, 50)                                             \
+    X(TENSOR_IQ4_NL, "IQ4_NL", NULL, QUANTISED, 32, 18)                                            \
+    X(TENSOR_IQ3_S, "IQ3_S", NULL, QUANTISED, 256, 110)                                            \
+    X(TENSOR_IQ2_S, "IQ2_S", NULL, QUANTISED, 256, 82)                                             \
+    X(TENSOR_IQ4_XS, "IQ4_XS", NULL, QUANTISED, 256, 136)                                          \
+    X(TENSOR_IQ1_M, "IQ1_M", NULL, QUANTISED, 256, 56)                                             \
+    X(TENSOR_TQ1_0, "TQ1_0", NULL, QUANTISED, 256, 54)                                             \
+    X(TENSOR_TQ2_0, "TQ2_0", NULL, QUANTISED, 256, 66)                                             \
+    X(TENSOR_MXFP4, "MXFP4", NULL, QUANTISED, 32, 17)                                              \
+    X(TENSOR_NVFP4, "NVFP4", NULL, QUANTISED, 64, 36)                                              \
+    X(TENSOR_Q1_0, "Q1_0", NULL, QUANTISED, 128, 18)                                               \
+    X(TENSOR_NONE, "none", NULL, NONE, 1, 1)
 
 typedef enum tensor_type {
-#define TENSOR_TYPE_ENUM(constant, name, kind, elements, bytes) constant,
+#define TENSOR_TYPE_ENUM(constant, ...) constant,
     TENSOR_TYPES(TENSOR_TYPE_ENUM)
 #undef TENSOR_TYPE_ENUM
     TENSOR_TYPE_END
@@ -91,6 +92,7 @@ typedef enum tensor_type {
 #define TENSOR_NSAFE TENSOR_Q4_0 /* how many are types of safetensors */
 
 const char *tensor_type_name(tensor_type t); /* "BF16" */
+const char *tensor_type_python(tensor_type t); /* "bfloat16", or NULL */
 tensor_kind tensor_type_kind(tensor_type t);
 bool tensor_type_is_integer(tensor_type t); /* or BOOL */
 
@@ -107,8 +109,10 @@ int64_t tensor_bytes(tensor_type t, int ndim, const int64_t *shape);
 
 bool tensor_same_shape(int ndim, const int64_t *shape, int other_ndim, const int64_t *other);
 
-/* The type with this name of n bytes, in files' spelling. False: there is none. */
+/* The type with this name of n bytes, in files' spelling, or with this name in Python. False: there
+ * is none. */
 bool tensor_type_find(tensor_type *out, const char *name, size_t n);
+bool tensor_type_find_python(tensor_type *out, const char *name);
 
 /* Reads the name of a type of safetensors that a user typed: bf16, F32, float32, e4m3 too. Error:
  * usage, with "did you mean". */
@@ -118,11 +122,12 @@ int tensor_type_parse(tensor_type *out, const char *name, kv_err *e);
  * The array's dtype holds every number of the type, but for U64 beyond 2^63. */
 bool tensor_type_dtype(tensor_type t, kv_dtype *dtype);
 
-/* The type that a file has for arrays of a dtype. */
+/* The type that a file has for arrays of a dtype, by its number in MXNet; 8 to 11 are of its later
+ * builds. */
 tensor_type tensor_type_of(kv_dtype dtype);
 
-/* Between a type and the letter and the bytes that npy.h has for it. False: npy lacks it.
- */
+/* Between a type and the letter and the bytes that npy.h has for it. False: npy lacks it, as it
+ * does BF16 and floats of 8 bits and less. */
 bool npz_type_find(tensor_type *out, char kind, int width);
 bool npz_type_descr(tensor_type t, char *kind, int *width);
 

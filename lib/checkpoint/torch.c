@@ -19,24 +19,22 @@
 #define PICKLE_BYTES_MAX ((int64_t)512 << 20)
 #define DEPTH_MAX        1000
 /* Parts that are shared are visited as often as they are reached. */
-#define VISITS_MAX       20000000
-#define NAMES_MAX        4000000
-#define NAMES_BYTES_MAX  ((int64_t)256 << 20)
-#define VIEW_BYTES_FREE  ((int64_t)1 << 30) /* beyond it a view has at most 64 times its storage */
-#define SHARED_MOST      16 /* times the pickle: arrays that stand at several places */
-#define OBJECTS_SHOWN    5
-#define VALUE_SHOWN      60
+#define VISITS_MAX      20000000
+#define NAMES_MAX       4000000
+#define NAMES_BYTES_MAX ((int64_t)256 << 20)
+#define VIEW_BYTES_FREE ((int64_t)1 << 30) /* beyond it a view has at most 64 times its storage */
+#define SHARED_MOST     16 /* times the pickle: arrays that stand at several places */
+#define OBJECTS_SHOWN   5
+#define VALUE_SHOWN     60
 
 /* ---- Members --------------------------------------------------------------------------------- */
 
 int torch_add(torch_archive *a, const zip_member *m, kv_err *e)
 {
-    int rc = mem_grow(&a->members, &a->cap, a->n + 1, sizeof *a->members, e);
-    const char *name = rc ? NULL : arena_text(&a->names, m->name, strlen(m->name), e);
-    if (!name)
-        return KV_E_MEMORY;
-    a->members[a->n++] = (torch_member){name, m->deflated, m->crc, m->begin, m->stored, m->bytes};
-    return KV_OK;
+    TRY(mem_grow(&a->members, &a->cap, a->n + 1, sizeof *a->members, e));
+    a->members[a->n] = *m;
+    a->members[a->n].name = arena_text(&a->names, m->name, strlen(m->name), e);
+    return a->members[a->n].name ? a->n++, KV_OK : KV_E_MEMORY;
 }
 
 void torch_release(torch_archive *a)
@@ -47,7 +45,7 @@ void torch_release(torch_archive *a)
 
 static int by_member(const void *a, const void *b)
 {
-    return strcmp(((const torch_member *)a)->name, ((const torch_member *)b)->name);
+    return strcmp(((const zip_member *)a)->name, ((const zip_member *)b)->name);
 }
 
 /* ---- Reading a file -------------------------------------------------------------------------- */
@@ -72,39 +70,33 @@ typedef struct reading {
     arena memory;
 } reading;
 
-static const char *path_of(const reading *r)
-{
-    return r->c->files[r->file].name;
-}
-
 static int wrong(const reading *r, const char *what, kv_err *e)
 {
-    return file_bad(e, KV_E_FORMAT, path_of(r), "malformed: %s%s%.*s", what,
-                    r->path.len ? " at " : "", SHOWN(buf_text(&r->path)));
+    return BAD(r, e, "malformed: %s%s%.*s", what, r->path.len ? " at " : "",
+               SHOWN(buf_text(&r->path)));
 }
 
 static int bad_tensor(const reading *r, const char *what, kv_err *e)
 {
-    return checkpoint_fault(r->c, KV_E_FORMAT, buf_text(&r->path), r->file, e, "tensor \"%.*s\" %s",
-                            SHOWN(buf_text(&r->path)), what);
+    return checkpoint_leave_out(r->c, r->file, "tensor", buf_text(&r->path), e, "%s", what);
 }
 
 /* *found: NULL when there is none of this name. */
 static int find_member(const reading *r, const char *behind_root, size_t n,
-                       const torch_member **found, kv_err *e)
+                       const zip_member **found, kv_err *e)
 {
     own_buf name = {0};
     buf_put(&name, buf_text(&r->root), r->root.len);
     buf_put(&name, behind_root, n);
     int rc = buf_check(&name, e);
     *found = rc ? NULL
-                : bsearch(&(torch_member){.name = buf_text(&name)}, r->a->members,
-                            (size_t)r->a->n, sizeof *r->a->members, by_member);
+                : bsearch(&(zip_member){.name = buf_text(&name)}, r->a->members, (size_t)r->a->n,
+                          sizeof *r->a->members, by_member);
     return rc;
 }
 
 /* All bytes of a member, whose checksum is right. */
-static int read_member(const reading *r, const torch_member *m, char **out, kv_err *e)
+static int read_member(const reading *r, const zip_member *m, char **out, kv_err *e)
 {
     const input *in = &r->c->files[r->file];
     inflate_stream *from = NULL;
@@ -119,8 +111,7 @@ static int read_member(const reading *r, const torch_member *m, char **out, kv_e
     }
     inflate_free(from);
     if (!rc && (got != m->bytes || inflate_crc(0, bytes, got) != m->crc))
-        rc =
-            file_bad(e, KV_E_FORMAT, in->name, "member \"%.*s\": " NPZ_SUM_WRONG, SHOWN(m->name));
+        rc = file_bad(e, KV_E_FORMAT, in->name, "member \"%.*s\": " NPZ_SUM_WRONG, SHOWN(m->name));
     if (rc)
         mem_free(bytes);
     else
@@ -134,8 +125,7 @@ static int count_name(reading *r, kv_err *e)
 {
     r->names_bytes += (int64_t)r->path.len;
     if (++r->names > NAMES_MAX || r->names_bytes > NAMES_BYTES_MAX)
-        return file_bad(e, KV_E_FORMAT, path_of(r),
-                        "more than %d names, or 256 MB of them, which is not read", NAMES_MAX);
+        return BAD(r, e, "more than %d names, or 256 MB of them, which is not read", NAMES_MAX);
     return buf_check(&r->path, e);
 }
 
@@ -204,30 +194,29 @@ static int add_plain(reading *r, const pickle_node *node, kv_err *e)
 
 /* A storage that a tensor views. */
 typedef struct storage {
-    const torch_member *member;
-    const torch_element *of;
+    const zip_member *member;
+    tensor_type type; /* TENSOR_NONE: complex128 */
+    int64_t width;
 } storage;
 
-/* *right: false when the tensor was found to be wrong, and a fault was told. */
-static int find_storage(reading *r, pickle_ref ref, storage *out, bool *right, kv_err *e)
+static int64_t width_of(tensor_type t)
+{
+    return t == TENSOR_NONE ? 16 : tensor_type_run_bytes(t);
+}
+
+static int find_storage(reading *r, pickle_ref ref, storage *out, kv_err *e)
 {
     const pickle *p = &r->p;
-    pickle_ref id, class, key, numel;
+    pickle_ref id = pickle_at(p, ref)->kind == PICKLE_PERSISTENT ? pickle_item(p, ref, 0) : 0;
+    const pickle_node *text = pickle_at(p, torch_argument(p, id, 2));
     char name[GLOBAL_MAX];
     int64_t n, bytes;
     own_buf file = {0};
-    *right = false;
-    if (pickle_at(p, ref)->kind != PICKLE_PERSISTENT ||
-        !torch_argument(&r->p, id = pickle_item(p, ref, 0), 4, &numel) ||
-        !torch_argument(&r->p, id, 1, &class) || !torch_argument(&r->p, id, 2, &key) ||
-        !pickle_is_text(p, pickle_item(p, id, 0), "storage") ||
-        pickle_at(p, key)->kind != PICKLE_TEXT || !torch_integer(&r->p, numel, &n) || n < 0)
+    if (!pickle_is_text(p, torch_argument(p, id, 0), "storage") || text->kind != PICKLE_TEXT ||
+        !torch_integer(p, torch_argument(p, id, 4), &n) || n < 0)
         return bad_tensor(r, "has no storage that can be read", e);
-    const char *last = strrchr(torch_name_of(&r->p, class, name), '.');
-    out->of = last && strncmp(name, "torch.", 6) == 0 ? torch_find_storage(last + 1) : NULL;
-    if (!out->of)
+    if (!torch_find_storage(&out->type, torch_name_of(p, torch_argument(p, id, 1), name)))
         return bad_tensor(r, "has a storage of unknown elements", e);
-    const pickle_node *text = pickle_at(p, key);
     buf_add(&file, "data/");
     buf_put(&file, text->u.text, text->n);
     out->member = NULL;
@@ -236,9 +225,9 @@ static int find_storage(reading *r, pickle_ref ref, storage *out, bool *right, k
         TRY(find_member(r, buf_text(&file), file.len, &out->member, e));
     if (!out->member)
         return bad_tensor(r, "has a storage that is not in the archive", e);
-    if (__builtin_mul_overflow(n, (int64_t)out->of->bytes, &bytes) || bytes != out->member->bytes)
+    out->width = width_of(out->type);
+    if (__builtin_mul_overflow(n, out->width, &bytes) || bytes != out->member->bytes)
         return bad_tensor(r, "has a storage of another size than its member", e);
-    *right = true;
     return KV_OK;
 }
 
@@ -253,7 +242,7 @@ static bool is_packed(const tensor_info *t, const int64_t *strides)
 }
 
 /* Adds the checksum of a member whose bytes are all one tensor's. */
-static int add_sum(checkpoint *c, const torch_member *m, tensor_info *t, kv_err *e)
+static int add_sum(checkpoint *c, const zip_member *m, tensor_info *t, kv_err *e)
 {
     TRY(mem_grow(&c->sums, &c->sums_cap, c->nsums + 1, sizeof *c->sums, e));
     npz_sum_init(&c->sums[c->nsums], m->crc, "", 0, m->bytes);
@@ -266,8 +255,8 @@ static int add_sum(checkpoint *c, const torch_member *m, tensor_info *t, kv_err 
 static int add_view(reading *r, const storage *s, tensor_info *t, const int64_t *strides,
                     int64_t first, int64_t end, kv_err *e)
 {
-    const torch_member *m = s->member;
-    const int64_t width = s->of->bytes;
+    const zip_member *m = s->member;
+    const int64_t width = s->width;
     bool packed = is_packed(t, strides), all = first == 0 && end * width == m->bytes;
     t->offset = m->begin;
     if (t->elements == 0)
@@ -292,20 +281,15 @@ static int add_view(reading *r, const storage *s, tensor_info *t, const int64_t 
  */
 static const char *lazy(const reading *r, pickle_ref args, int at)
 {
-    pickle_ref metadata;
-    if (!at || !torch_argument(&r->p, args, (uint32_t)at, &metadata) ||
-        pickle_at(&r->p, metadata)->kind != PICKLE_DICT)
-        return NULL;
-    const pickle_node *node = pickle_at(&r->p, metadata);
-    for (uint32_t link = node->n ? node->u.items.first : 0; link; link = r->p.links[link].next) {
-        pickle_ref key = r->p.links[link].node;
-        link = r->p.links[link].next;
-        const pickle_node *is = pickle_at(&r->p, r->p.links[link].node);
-        if (is->kind != PICKLE_BOOL || !is->u.i)
+    const pickle *p = &r->p;
+    pickle_ref key, value, metadata = at ? torch_argument(p, args, (uint32_t)at) : 0;
+    uint32_t link = pickle_at(p, metadata)->kind == PICKLE_DICT ? pickle_first(p, metadata) : 0;
+    while (pickle_next(p, &link, &key) && pickle_next(p, &link, &value)) {
+        if (pickle_at(p, value)->kind != PICKLE_BOOL || !pickle_at(p, value)->u.i)
             continue;
-        if (pickle_is_text(&r->p, key, "conj"))
+        if (pickle_is_text(p, key, "conj"))
             return "conj";
-        if (pickle_is_text(&r->p, key, "neg"))
+        if (pickle_is_text(p, key, "neg"))
             return "neg";
     }
     return NULL;
@@ -313,34 +297,28 @@ static const char *lazy(const reading *r, pickle_ref args, int at)
 
 static int add_tensor(reading *r, const torch_meaning *m, pickle_ref args, kv_err *e)
 {
-    pickle_ref from, at, size, steps, dtype;
+    const pickle *p = &r->p;
     int64_t first, end, shape[KV_MAX_NDIM] = {0}, strides[KV_MAX_NDIM] = {0};
     int nstrides;
     storage s;
-    bool right;
     tensor_info t = {.name = buf_text(&r->path), .shape = shape, .file = r->file};
     TRY(count_name(r, e));
-    if (!torch_argument(&r->p, args, 0, &from) || !torch_argument(&r->p, args, 1, &at) ||
-        !torch_integer(&r->p, at, &first) || first < 0 || !torch_argument(&r->p, args, 2, &size) ||
-        !torch_integers(&r->p, size, shape, &t.ndim) || !torch_argument(&r->p, args, 3, &steps) ||
-        !torch_integers(&r->p, steps, strides, &nstrides) || nstrides != t.ndim)
+    if (!torch_integer(p, torch_argument(p, args, 1), &first) || first < 0 ||
+        !torch_integers(p, torch_argument(p, args, 2), shape, &t.ndim) ||
+        !torch_integers(p, torch_argument(p, args, 3), strides, &nstrides) || nstrides != t.ndim)
         return bad_tensor(r, "has sizes or strides that are not read", e);
-    int rc = find_storage(r, from, &s, &right, e);
-    if (rc || !right)
-        return rc;
+    TRY(find_storage(r, torch_argument(p, args, 0), &s, e));
     if (m->at == 7) { /* elements of a dtype in a storage of bytes */
         char name[GLOBAL_MAX];
-        s.of = torch_argument(&r->p, args, 6, &dtype)
-                   ? torch_find_dtype(torch_name_of(&r->p, dtype, name))
-                   : NULL;
-        if (!s.of)
+        if (!torch_find_dtype(&s.type, torch_name_of(p, torch_argument(p, args, 6), name)))
             return bad_tensor(r, "has a dtype that is not read", e);
     }
-    t.type = s.of->type;
+    s.width = width_of(s.type);
+    t.type = s.type;
     t.odd = t.type == TENSOR_NONE ? "C128" : lazy(r, args, m->at);
     t.type = t.odd ? TENSOR_NONE : t.type;
     t.elements = tensor_elements(t.ndim, shape);
-    if (t.elements < 0 || __builtin_mul_overflow(t.elements, (int64_t)s.of->bytes, &t.bytes))
+    if (t.elements < 0 || __builtin_mul_overflow(t.elements, s.width, &t.bytes))
         return bad_tensor(r, "is too large: more than 2^63 bytes", e);
     end = first;
     bool over = false;
@@ -349,7 +327,7 @@ static int add_tensor(reading *r, const torch_meaning *m, pickle_ref args, kv_er
         over |= __builtin_mul_overflow(shape[i] - 1, strides[i], &span) ||
                 __builtin_add_overflow(end, span, &end);
     }
-    if (t.elements > 0 && (over || end >= s.member->bytes / s.of->bytes))
+    if (t.elements > 0 && (over || end >= s.member->bytes / s.width))
         return bad_tensor(r, "goes beyond its storage", e);
     if (t.bytes > VIEW_BYTES_FREE && t.bytes / 64 > s.member->bytes)
         return bad_tensor(r, "has more than 64 times the bytes of its storage", e);
@@ -358,19 +336,19 @@ static int add_tensor(reading *r, const torch_meaning *m, pickle_ref args, kv_er
         return bad_tensor(r, "is a view of F4, which is not read", e);
     if (t.odd && !packed) /* it is only listed */
         memset(strides, 0, sizeof strides);
-    rc = add_view(r, &s, &t, strides, first, t.elements ? end + 1 : first, e);
-    if (!rc && t.type == TENSOR_F4 && r->c->ntensors > 0) { /* two elements a byte */
+    TRY(add_view(r, &s, &t, strides, first, t.elements ? end + 1 : first, e));
+    if (t.type == TENSOR_F4) { /* two elements a byte */
         tensor_info *kept = &r->c->tensors[r->c->ntensors - 1];
         ((int64_t *)kept->shape)[t.ndim - 1] *= 2;
         kept->elements *= 2;
     }
-    return rc;
+    return KV_OK;
 }
 
 /* A tensor that has no numbers here. */
 static int add_unread(reading *r, const torch_meaning *m, pickle_ref args, kv_err *e)
 {
-    pickle_ref size;
+    const pickle *p = &r->p;
     int64_t shape[KV_MAX_NDIM];
     tensor_info t = {.name = buf_text(&r->path),
                      .type = TENSOR_NONE,
@@ -378,8 +356,7 @@ static int add_unread(reading *r, const torch_meaning *m, pickle_ref args, kv_er
                      .shape = shape,
                      .file = r->file};
     TRY(count_name(r, e));
-    if (!m->at || !torch_argument(&r->p, args, (uint32_t)m->at, &size) ||
-        !torch_integers(&r->p, size, shape, &t.ndim))
+    if (!m->at || !torch_integers(p, torch_argument(p, args, (uint32_t)m->at), shape, &t.ndim))
         t.ndim = 0;
     t.elements = tensor_elements(t.ndim, shape);
     return t.elements < 0 ? bad_tensor(r, "is too large", e) : checkpoint_add(r->c, &t, e);
@@ -397,8 +374,8 @@ static const char *bytes_of(reading *r, pickle_ref ref, int64_t *n, kv_err *e)
         if (node->kind == PICKLE_BYTES)
             return node->u.text;
     } else if (node->kind != PICKLE_CALL || torch_meaning_of(&r->p, ref)->is != BYTES ||
-               !torch_argument(&r->p, p->calls[node->call].args, 0, &ref) ||
-               (node = pickle_at(p, ref))->kind != PICKLE_TEXT)
+               (node = pickle_at(p, torch_argument(p, p->calls[node->call].args, 0)))->kind !=
+                   PICKLE_TEXT)
         return NULL;
     char *out = arena_alloc(&r->memory, (size_t)node->n + 1, e);
     *n = 0;
@@ -417,17 +394,14 @@ static bool numpy_type(const reading *r, pickle_ref ref, tensor_type *type, bool
 {
     char name[GLOBAL_MAX];
     const pickle *p = &r->p;
-    pickle_ref text, order;
     if (pickle_at(p, ref)->kind != PICKLE_CALL ||
         strcmp(torch_name_of(&r->p, torch_function_of(&r->p, ref), name), "numpy.dtype") != 0)
         return false;
     const pickle_call *call = &p->calls[pickle_at(p, ref)->call];
-    if (!torch_argument(&r->p, call->args, 0, &text) || pickle_at(p, text)->kind != PICKLE_TEXT ||
-        pickle_at(p, text)->n < 2)
-        return false;
-    const pickle_node *code = pickle_at(p, text);
-    *swapped = torch_argument(&r->p, call->state, 1, &order) && pickle_is_text(p, order, ">");
-    return code->n == 2 && npz_type_find(type, code->u.text[0], code->u.text[1] - '0');
+    const pickle_node *code = pickle_at(p, torch_argument(p, call->args, 0));
+    *swapped = pickle_is_text(p, torch_argument(p, call->state, 1), ">");
+    return code->kind == PICKLE_TEXT && code->n == 2 &&
+           npz_type_find(type, code->u.text[0], code->u.text[1] - '0');
 }
 
 /* Keeps the data of an array in a file of its own, since the pickle is not kept. */
@@ -436,7 +410,7 @@ static int keep_data(reading *r, const char *data, int64_t n, tensor_info *t, kv
     checkpoint *c = r->c;
     input in;
     if (r->arrays < 0) {
-        TRY(input_new(&in, path_of(r), e));
+        TRY(input_new(&in, checkpoint_file(r->c, r->file), e));
         TRY(checkpoint_add_file(c, &in, e));
         r->arrays = (int)c->nfiles - 1;
     }
@@ -451,14 +425,14 @@ static int keep_data(reading *r, const char *data, int64_t n, tensor_info *t, kv
 static int add_array(reading *r, pickle_ref ref, bool *known, kv_err *e)
 {
     const pickle *p = &r->p;
-    pickle_ref state = p->calls[pickle_at(p, ref)->call].state, size, dtype, fortran, raw;
+    pickle_ref state = p->calls[pickle_at(p, ref)->call].state;
     int64_t shape[KV_MAX_NDIM] = {0}, strides[KV_MAX_NDIM], n, step = 1;
     bool swapped;
     const char *data;
     tensor_info t = {.name = buf_text(&r->path), .shape = shape};
-    *known = torch_argument(&r->p, state, 4, &raw) && torch_argument(&r->p, state, 1, &size) &&
-             torch_argument(&r->p, state, 2, &dtype) && torch_argument(&r->p, state, 3, &fortran) &&
-             torch_integers(&r->p, size, shape, &t.ndim) && numpy_type(r, dtype, &t.type, &swapped);
+    *known = pickle_at(p, state)->kind == PICKLE_TUPLE && pickle_at(p, state)->n > 4 &&
+             torch_integers(p, torch_argument(p, state, 1), shape, &t.ndim) &&
+             numpy_type(r, torch_argument(p, state, 2), &t.type, &swapped);
     if (!*known)
         return KV_OK;
     TRY(count_name(r, e));
@@ -466,13 +440,14 @@ static int add_array(reading *r, pickle_ref ref, bool *known, kv_err *e)
     t.bytes = tensor_type_bytes(t.type, t.elements);
     if (t.bytes < 0 || t.bytes > r->nbytes || (r->array_bytes += t.bytes) > SHARED_MOST * r->nbytes)
         return bad_tensor(r, "has more bytes than the pickle", e);
-    if (!(data = bytes_of(r, raw, &n, e)))
+    if (!(data = bytes_of(r, torch_argument(p, state, 4), &n, e)))
         return e->code ? e->code : bad_tensor(r, "has no bytes", e);
     if (t.bytes != n)
         return bad_tensor(r, "has other bytes than its shape asks for", e);
     for (int i = 0; i < t.ndim; step *= shape[i++])
         strides[i] = step;
-    bool turned = pickle_at(p, fortran)->u.i && t.elements > 0 && !is_packed(&t, strides);
+    bool turned =
+        pickle_at(p, torch_argument(p, state, 3))->u.i && t.elements > 0 && !is_packed(&t, strides);
     t.strides = turned ? strides : NULL;
     t.form = (turned ? TENSOR_STRIDED : 0u) |
              (swapped && tensor_type_run_bytes(t.type) > 1 ? TENSOR_SWAPPED : 0u);
@@ -500,10 +475,10 @@ static int visit_items(reading *r, pickle_ref ref, int depth, int64_t *index, kv
 {
     const pickle *p = &r->p;
     size_t path = r->path.len;
-    uint32_t link = pickle_at(p, ref)->n ? pickle_at(p, ref)->u.items.first : 0;
-    for (; link; link = p->links[link].next) {
+    pickle_ref item;
+    for (uint32_t link = pickle_first(p, ref); pickle_next(p, &link, &item);) {
         buf_printf(&r->path, "%s%lld", path ? "." : "", (long long)(*index)++);
-        TRY(visit_below(r, p->links[link].node, path, depth, e));
+        TRY(visit_below(r, item, path, depth, e));
     }
     return KV_OK;
 }
@@ -526,107 +501,85 @@ static int visit_pairs(reading *r, pickle_ref ref, int depth, kv_err *e)
 {
     const pickle *p = &r->p;
     size_t path = r->path.len;
-    uint32_t link = pickle_at(p, ref)->n ? pickle_at(p, ref)->u.items.first : 0;
-    while (link) {
-        pickle_ref key = p->links[link].node;
+    pickle_ref key, value;
+    uint32_t link = pickle_first(p, ref);
+    while (pickle_next(p, &link, &key) && pickle_next(p, &link, &value)) {
         int64_t tensors = r->c->ntensors, objects = r->nobjects;
-        link = p->links[link].next;
         buf_add(&r->path, path ? "." : "");
         if (!torch_key_text(&r->p, key, &r->path)) {
             r->path.len = path;
             return wrong(r, "a key that is neither a text nor a whole number", e);
         }
-        TRY(visit_below(r, p->links[link].node, path, depth, e));
+        TRY(visit_below(r, value, path, depth, e));
         TRY(depth == 0 ? look_at_part(r, key, tensors, objects, e) : KV_OK);
-        link = p->links[link].next;
     }
     return KV_OK;
-}
-
-/* Calls of a tensor's class, or of a parameter's, lead to others. */
-static int visit_made(reading *r, pickle_ref ref, pickle_ref function, pickle_ref args, int depth,
-                      kv_err *e)
-{
-    char name[GLOBAL_MAX];
-    pickle_ref inner, type, rest;
-    bool known = false;
-    const torch_meaning *m = torch_meaning_of_name(torch_name_of(&r->p, function, name));
-    switch (m->is) {
-    case TENSOR:
-        return add_tensor(r, m, args, e);
-    case UNREAD:
-        return add_unread(r, m, args, e);
-    case PARAMETER:
-        return torch_argument(&r->p, args, 0, &inner) ? visit(r, inner, depth + 1, e)
-                                                      : wrong(r, "a parameter without a tensor", e);
-    case OF_TYPE:
-        if (!torch_argument(&r->p, args, 0, &inner) || !torch_argument(&r->p, args, 1, &type) ||
-            !torch_argument(&r->p, args, 2, &rest))
-            return wrong(r, "a tensor without its arguments", e);
-        torch_name_of(&r->p, type, name);
-        known = strcmp(name, "torch.Tensor") == 0 || strcmp(name, "torch._tensor.Tensor") == 0 ||
-                strcmp(name, "torch.nn.parameter.Parameter") == 0;
-        return known && depth < DEPTH_MAX ? visit_made(r, ref, inner, rest, depth + 1, e)
-                                          : add_object(r, type, e);
-    case ARRAY:
-        TRY(add_array(r, ref, &known, e));
-        return known ? KV_OK : add_object(r, function, e);
-    case OBJECT:
-    case DICT:
-    case ATTRIBUTES:
-    case LIST:
-    case VALUE:
-    case BYTES:
-    case SCALAR:
-        break;
-    }
-    return add_object(r, function, e);
 }
 
 static int visit_call(reading *r, pickle_ref ref, int depth, kv_err *e)
 {
     const pickle *p = &r->p;
     const pickle_call *call = &p->calls[pickle_at(p, ref)->call];
-    const torch_meaning *m = torch_meaning_of(&r->p, ref);
-    pickle_ref dicts[2], first = 0;
+    pickle_ref function = torch_function_of(p, ref), args = call->args, dicts[2];
+    char name[GLOBAL_MAX];
+    const torch_meaning *m = torch_meaning_of_name(torch_name_of(p, function, name));
     int64_t index = 0;
-    bool has_first = torch_argument(&r->p, call->args, 0, &first);
-    int rc = KV_OK, n = torch_dicts_of(&r->p, ref, dicts);
-    switch (m->is) {
+    bool known;
+    for (; m->is == OF_TYPE; depth++) { /* a call of a tensor's class leads to another one */
+        pickle_ref inner = torch_argument(p, args, 0), type = torch_argument(p, args, 1);
+        if (!inner || !type || !(args = torch_argument(p, args, 2)))
+            return wrong(r, "a tensor without its arguments", e);
+        torch_name_of(p, type, name);
+        if (depth >= DEPTH_MAX ||
+            (strcmp(name, "torch.Tensor") != 0 && strcmp(name, "torch._tensor.Tensor") != 0 &&
+             strcmp(name, "torch.nn.parameter.Parameter") != 0))
+            return add_object(r, type, e);
+        function = inner;
+        m = torch_meaning_of_name(torch_name_of(p, function, name));
+    }
+    const pickle_ref first = torch_argument(p, args, 0);
+    const pickle_kind kind = (pickle_kind)pickle_at(p, first)->kind;
+    switch (args != call->args && m->is < TENSOR ? OBJECT : m->is) {
     case DICT:
     case ATTRIBUTES:
         /* a dict of a list of pairs, as Python 2 made some, is not read */
-        if (m->is == DICT && has_first && pickle_at(p, first)->kind != PICKLE_DICT &&
-            pickle_at(p, first)->kind != PICKLE_GLOBAL && pickle_at(p, first)->kind != PICKLE_NONE)
-            return add_object(r, torch_function_of(&r->p, ref), e);
-        for (int i = 0; i < n && !rc; i++)
-            rc = visit_pairs(r, dicts[i], depth, e);
-        return rc;
+        if (m->is == DICT && kind != PICKLE_DICT && kind != PICKLE_GLOBAL && kind != PICKLE_NONE)
+            break;
+        for (int i = 0, n = torch_dicts_of(p, ref, dicts); i < n; i++)
+            TRY(visit_pairs(r, dicts[i], depth, e));
+        return KV_OK;
     case LIST:
-        if (has_first &&
-            (pickle_at(p, first)->kind == PICKLE_TUPLE || pickle_at(p, first)->kind == PICKLE_LIST))
-            rc = visit_items(r, first, depth, &index, e);
-        return rc ? rc : visit_items(r, ref, depth, &index, e);
+        if (kind == PICKLE_TUPLE || kind == PICKLE_LIST)
+            TRY(visit_items(r, first, depth, &index, e));
+        return visit_items(r, ref, depth, &index, e);
     case VALUE:
     case BYTES:
         return add_entry(r, m->is == BYTES ? "bytes" : strrchr(m->name, '.') + 1, "", e);
     case SCALAR:
         return add_entry(r, "number", "", e);
-    case OBJECT:
     case TENSOR:
-    case PARAMETER:
-    case OF_TYPE:
+        return add_tensor(r, m, args, e);
     case UNREAD:
+        return add_unread(r, m, args, e);
+    case PARAMETER:
+        return first ? visit(r, first, depth + 1, e) : wrong(r, "a parameter without a tensor", e);
     case ARRAY:
+        TRY(add_array(r, ref, &known, e));
+        if (known)
+            return KV_OK;
+        break;
+    case OF_TYPE:
+    case OBJECT:
         break;
     }
-    return visit_made(r, ref, torch_function_of(&r->p, ref), call->args, depth, e);
+    return add_object(r, function, e);
 }
 
 static int visit(reading *r, pickle_ref ref, int depth, kv_err *e)
 {
     pickle_node *node = pickle_at(&r->p, ref);
     char name[GLOBAL_MAX];
+    tensor_type dtype;
     int64_t index = 0;
     int rc = KV_OK;
     TRY(stop_check_at(r->visits, e));
@@ -647,12 +600,13 @@ static int visit(reading *r, pickle_ref ref, int depth, kv_err *e)
         break;
     case PICKLE_CALL:
         rc = visit_call(r, ref, depth, e);
+        rc = rc == LEFT_OUT ? KV_OK : rc;
         break;
     case PICKLE_GLOBAL:
         torch_name_of(&r->p, ref, name);
-        rc = torch_find_dtype(name) || strcmp(name, "torch.strided") == 0
-                   ? add_entry(r, "text", name, e)
-                   : add_object(r, ref, e);
+        rc = torch_find_dtype(&dtype, name) || strcmp(name, "torch.strided") == 0
+                 ? add_entry(r, "text", name, e)
+                 : add_object(r, ref, e);
         break;
     case PICKLE_NONE:
     case PICKLE_BOOL:
@@ -680,30 +634,25 @@ static bool find_part(reading *r, pickle_ref at, const char *path, int depth, pi
     bool found = false;
     int n = depth > DEPTH_MAX ? 0 : torch_dicts_of(&r->p, at, dicts);
     if (pickle_at(p, at)->kind == PICKLE_LIST || pickle_at(p, at)->kind == PICKLE_TUPLE) {
-        uint32_t i = 0, link = pickle_at(p, at)->n ? pickle_at(p, at)->u.items.first : 0;
         char *end;
         unsigned long wanted = strtoul(path, &end, 10);
-        while (link && i++ < wanted)
-            link = p->links[link].next;
-        if (!link || end == path || (*end && *end != '.'))
+        if (wanted >= pickle_at(p, at)->n || end == path || (*end && *end != '.'))
             return false;
-        return *end ? find_part(r, p->links[link].node, end + 1, depth + 1, out)
-                    : (*out = p->links[link].node, true);
+        *out = pickle_item(p, at, (uint32_t)wanted);
+        return !*end || find_part(r, *out, end + 1, depth + 1, out);
     }
     for (int i = 0; i < n && !found; i++) {
-        uint32_t link = pickle_at(p, dicts[i])->n ? pickle_at(p, dicts[i])->u.items.first : 0;
-        for (; link && !found; link = p->links[link].next) {
-            buf key = {0};
-            bool has_text = torch_key_text(&r->p, p->links[link].node, &key) && !key.failed;
-            link = p->links[link].next;
-            size_t length = key.len;
-            if (has_text && strncmp(path, buf_text(&key), length) == 0) {
-                if ((found = path[length] == '\0'))
-                    *out = p->links[link].node;
-                else if (path[length] == '.')
-                    found = find_part(r, p->links[link].node, path + length + 1, depth + 1, out);
-            }
-            buf_release(&key);
+        pickle_ref key, value;
+        uint32_t link = pickle_first(p, dicts[i]);
+        while (!found && pickle_next(p, &link, &key) && pickle_next(p, &link, &value)) {
+            own_buf text = {0};
+            if (!torch_key_text(p, key, &text) || text.failed ||
+                strncmp(path, buf_text(&text), text.len) != 0)
+                continue;
+            if ((found = path[text.len] == '\0'))
+                *out = value;
+            else if (path[text.len] == '.')
+                found = find_part(r, value, path + text.len + 1, depth + 1, out);
         }
     }
     return found;
@@ -717,13 +666,15 @@ static int no_part(reading *r, pickle_ref root, kv_err *e)
     own_buf names = {0};
     int n = torch_dicts_of(&r->p, root, dicts);
     for (int i = 0; i < n; i++) {
-        uint32_t link = pickle_at(p, dicts[i])->n ? pickle_at(p, dicts[i])->u.items.first : 0;
-        for (; link && names.len < 160; link = p->links[p->links[link].next].next) {
+        pickle_ref key, value;
+        uint32_t link = pickle_first(p, dicts[i]);
+        while (names.len < 160 && pickle_next(p, &link, &key) && pickle_next(p, &link, &value)) {
             buf_add(&names, names.len ? ", " : "");
-            torch_key_text(&r->p, p->links[link].node, &names);
+            torch_key_text(p, key, &names);
         }
     }
-    file_bad(e, KV_E_NAME, path_of(r), "there is no part \"%.*s\"", SHOWN(r->c->part));
+    file_bad(e, KV_E_NAME, checkpoint_file(r->c, r->file), "there is no part \"%.*s\"",
+             SHOWN(r->c->part));
     if (names.len && !names.failed) /* without memory the hint is missing */
         kv_err_hint(e, "its parts are %.*s", SHOWN(buf_text(&names)));
     return KV_E_NAME;
@@ -731,7 +682,7 @@ static int no_part(reading *r, pickle_ref root, kv_err *e)
 
 static int refuse_objects(reading *r, kv_err *e)
 {
-    const char *path = path_of(r);
+    const char *path = checkpoint_file(r->c, r->file);
     int64_t more = r->nobjects - OBJECTS_SHOWN;
     if (r->object) {
         file_bad(e, KV_E_FORMAT, path, "it is a %.*s, which only Python can make",
@@ -759,7 +710,7 @@ static int name_root(reading *r, pickle_ref root, kv_err *e)
         is == ATTRIBUTES || is == LIST || (kind == PICKLE_CALL && is == OBJECT) ||
         kind == PICKLE_GLOBAL || torch_dicts_of(&r->p, root, dicts))
         return KV_OK;
-    const char *base = r->c->part ? r->c->part : checkpoint_base(path_of(r));
+    const char *base = r->c->part ? r->c->part : checkpoint_base(checkpoint_file(r->c, r->file));
     const char *dot = strrchr(base, '.');
     if (r->c->part)
         buf_add(&r->path, dot ? dot + 1 : base);
@@ -796,30 +747,29 @@ static bool is_pickle(const char *name)
     return strcmp(slash ? slash + 1 : name, "data.pkl") == 0;
 }
 
-static int find_root(reading *r, const torch_member **pkl, kv_err *e)
+static int find_root(reading *r, const zip_member **pkl, kv_err *e)
 {
     const torch_archive *a = r->a;
     *pkl = NULL;
     for (int64_t i = 0; i < a->n; i++) {
         if (i > 0 && strcmp(a->members[i - 1].name, a->members[i].name) == 0)
-            return file_bad(e, KV_E_FORMAT, path_of(r), "two members have the name \"%.*s\"",
-                            SHOWN(a->members[i].name));
+            return BAD(r, e, "two members have the name \"%.*s\"", SHOWN(a->members[i].name));
         if (!is_pickle(a->members[i].name))
             continue;
         if (*pkl)
-            return file_bad(e, KV_E_FORMAT, path_of(r), "two members are pickles: %.*s and %.*s",
-                            SHOWN((*pkl)->name), SHOWN(a->members[i].name));
+            return BAD(r, e, "two members are pickles: %.*s and %.*s", SHOWN((*pkl)->name),
+                       SHOWN(a->members[i].name));
         *pkl = &a->members[i];
     }
     if ((*pkl)->bytes > PICKLE_BYTES_MAX)
-        return file_bad(e, KV_E_FORMAT, path_of(r), "a pickle of more than 512 MB is not read");
+        return BAD(r, e, "a pickle of more than 512 MB is not read");
     buf_put(&r->root, (*pkl)->name, strlen((*pkl)->name) - strlen("data.pkl"));
     return buf_check(&r->root, e);
 }
 
 static int read_order(reading *r, kv_err *e)
 {
-    const torch_member *m;
+    const zip_member *m;
     char *text = NULL;
     TRY(find_member(r, "byteorder", 9, &m, e));
     if (!m)
@@ -828,19 +778,17 @@ static int read_order(reading *r, kv_err *e)
     bool little = text && m->bytes == 6 && memcmp(text, "little", 6) == 0;
     r->swapped = text && m->bytes == 3 && memcmp(text, "big", 3) == 0;
     mem_free(text);
-    return little || r->swapped ? KV_OK
-                                : file_bad(e, KV_E_FORMAT, path_of(r),
-                                           "its order of bytes is neither little nor big");
+    return little || r->swapped ? KV_OK : BAD(r, e, "its order of bytes is neither little nor big");
 }
 
 int torch_read(torch_archive *a, checkpoint *c, int file, kv_err *e)
 {
     reading r = {.c = c, .file = file, .a = a, .arrays = -1};
-    const torch_member *pkl;
+    const zip_member *pkl;
     qsort(a->members, (size_t)a->n, sizeof *a->members, by_member);
     int rc = find_root(&r, &pkl, e);
     if (!rc && !(rc = read_order(&r, e)) && !(rc = read_member(&r, pkl, &r.bytes, e)) &&
-        !(rc = pickle_read(&r.p, r.bytes, r.nbytes = pkl->bytes, path_of(&r), e)))
+        !(rc = pickle_read(&r.p, r.bytes, r.nbytes = pkl->bytes, c->files[file].name, e)))
         rc = read_tree(&r, e);
     c->made_names = true;
     pickle_release(&r.p);

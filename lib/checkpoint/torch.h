@@ -13,16 +13,9 @@
 #include "base/mem.h"
 #include "checkpoint/zip.h"
 
-typedef struct torch_member {
-    const char *name;
-    bool deflated;
-    uint32_t crc;
-    int64_t begin, stored, bytes; /* as zip_member has them */
-} torch_member;
-
 /* The members of an archive that may be one. All zero is none. */
 typedef struct torch_archive {
-    torch_member *members; /* sorted by torch_read */
+    zip_member *members; /* sorted by torch_read; their `data` is gone */
     int64_t n, cap;
     arena names;
 } torch_archive;

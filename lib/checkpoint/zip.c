@@ -20,7 +20,6 @@
 #define TEXT_MAX    0xFFFF                              /* a name, extra fields, a comment */
 #define TAIL_MAX    (ZIP_END_BYTES + (int64_t)TEXT_MAX) /* where the end of an archive stands */
 #define PIECE_BYTES ((int64_t)1 << 18)                  /* of the directory; a line has less */
-#define LOOK_BYTES  ((int64_t)1 << 18)                  /* of the members, at most */
 #define NEAR_BYTES  ((int64_t)1 << 16)                  /* read at once where members are small */
 #define GUESS_BYTES 512                                 /* a member's headers are within, mostly */
 #define EXTRA_ZIP64 1
@@ -35,15 +34,11 @@ typedef struct archive {
     const checkpoint *c;
     const input *in;
     int file;
-    int64_t begin;          /* of the archive in the file */
-    int64_t directory, end; /* of the directory in the file */
-    int64_t count;          /* of members */
-    int64_t at;             /* of the next line */
-    int64_t used;           /* bytes of members, at least */
-    unsigned char *piece;   /* of the directory: PIECE_BYTES from `from` on, up to `to` */
-    int64_t from, to;
-    unsigned char *look;    /* at members: the file from byte look_from on, up to look_to */
-    int64_t look_from, look_to;
+    int64_t begin;              /* of the archive in the file */
+    int64_t directory, end;     /* of the directory in the file */
+    int64_t count;              /* of members */
+    int64_t used;               /* bytes of members, at least */
+    byte_reader lines, members; /* of the directory; the headers of members */
     range *ranges;
     int64_t nranges, cap;
     char name[TEXT_MAX + 1]; /* of the member */
@@ -64,11 +59,6 @@ static int64_t place(const unsigned char *p, int bytes)
 }
 
 /* ---- The end of the archive ------------------------------------------------------------------ */
-
-static int refuse_end(const archive *a, const char *why, kv_err *e)
-{
-    return file_bad(e, KV_E_FORMAT, a->in->name, "%s", why);
-}
 
 /* Finds the end in the last n bytes: the last one whose comment reaches to the end of the file,
  * else the last one whose comment is in it. -1: none. */
@@ -107,15 +97,14 @@ static int read_end64(archive *a, int64_t end, int64_t *at, int64_t *bytes, int6
         if (number(raw, 4) != ZIP_END64 || place(raw + 4, 8) != locator - tries[i] - 12)
             continue;
         if (number(raw + 16, 8) || number(raw + 24, 8) != number(raw + 32, 8))
-            return file_bad(e, KV_E_FORMAT, a->in->name,
-                            "zip archives in several files are not read");
+            return BAD(a, e, "zip archives in several files are not read");
         a->count = place(raw + 32, 8);
         *bytes = place(raw + 40, 8);
         *offset = place(raw + 48, 8);
         *at = tries[i];
         return KV_OK;
     }
-    return refuse_end(a, "malformed zip archive: its zip64 end is not where it is said to be", e);
+    return BAD(a, e, "malformed zip archive: its zip64 end is not where it is said to be");
 }
 
 /* Finds the directory. end: where the end of the archive stands, its bytes are at raw. */
@@ -125,49 +114,39 @@ static int find_directory(archive *a, const unsigned char *raw, int64_t end, kv_
     a->count = place(raw + 10, 2);
     TRY(read_end64(a, end, &a->end, &bytes, &offset, e));
     if (a->end == end && (disk || place(raw + 6, 2) || place(raw + 8, 2) != a->count))
-        return file_bad(e, KV_E_FORMAT, a->in->name,
-                        "zip archives in several files are not read");
+        return BAD(a, e, "zip archives in several files are not read");
     a->directory = a->end - bytes;
     a->begin = a->directory - offset;
     if (a->directory < 0 || a->begin < 0)
-        return refuse_end(a, "malformed zip archive: its directory would begin before the file",
-                          e);
+        return BAD(a, e, "malformed zip archive: its directory would begin before the file");
     if (a->count > bytes / ZIP_ENTRY_BYTES)
-        return file_bad(e, KV_E_FORMAT, a->in->name,
-                        "malformed zip archive: %lld members in a directory of %lld bytes",
-                        (long long)a->count, (long long)bytes);
+        return BAD(a, e, "malformed zip archive: %lld members in a directory of %lld bytes",
+                   (long long)a->count, (long long)bytes);
     return KV_OK;
 }
 
 static int read_end(archive *a, kv_err *e)
 {
-    int64_t n = a->in->size < TAIL_MAX ? a->in->size : TAIL_MAX, first = a->in->size - n;
+    int64_t n = at_most(a->in->size, TAIL_MAX), first = a->in->size - n;
     own_mem unsigned char *tail = mem_alloc(n, 1, e);
     if (!tail)
         return KV_E_MEMORY;
     TRY(input_read(a->in, tail, first, n, e));
     int64_t at = find_end(tail, n);
     if (at < 0)
-        return refuse_end(a, "cut, or no zip archive: it does not end with a directory", e);
+        return BAD(a, e, "cut, or no zip archive: it does not end with a directory");
     TRY(find_directory(a, tail + at, first + at, e));
     int64_t behind = n - at - ZIP_END_BYTES - place(tail + at + 20, 2);
-    return behind ? checkpoint_fault(a->c, KV_E_FORMAT, NULL, a->file, e,
-                                     "%lld bytes behind the zip archive", (long long)behind)
+    return behind ? checkpoint_fault(a->c, NULL, a->file, e, "%lld bytes behind the zip archive",
+                                     (long long)behind)
                   : KV_OK;
 }
 
 /* ---- A member -------------------------------------------------------------------------------- */
 
-/* The member's name where it is a text. */
-static const char *key_of(const archive *a)
-{
-    return utf8_valid(a->name, strlen(a->name)) ? a->name : NULL;
-}
-
 /* A fault of the member a->name, which leaves the others readable. */
-#define FAULT(a, code, e, ...)                                                                     \
-    checkpoint_fault((a)->c, code, key_of(a), (a)->file, e, "member \"%.*s\" " __VA_ARGS__)
-#define NAME(a) SHOWN((a)->name)
+#define BAD_MEMBER(a, e, ...)                                                                      \
+    checkpoint_leave_out((a)->c, (a)->file, "member", (a)->name, e, __VA_ARGS__)
 
 /* Puts the sizes of 8 bytes in the place of those that stand beside, in the order of the fields.
  * False: they are not there. */
@@ -199,134 +178,85 @@ static bool take_zip64(const unsigned char *extra, int64_t n, int64_t *const fie
     return false;
 }
 
-/* n bytes of the file from `at` on, before the directory; NULL after an error. ahead: so many are
- * read if they must be read. */
-static const unsigned char *look_at(archive *a, int64_t at, int64_t n, int64_t ahead, int *code,
-                                    kv_err *e)
-{
-    if (at < a->look_from || at + n > a->look_to) {
-        int64_t room = a->directory - at, most = ahead > n ? ahead : n;
-        a->look_from = at;
-        a->look_to = at + (most < room ? most : room);
-        if ((*code = input_read(a->in, a->look, at, a->look_to - at, e))) {
-            a->look_to = at;
-            return NULL;
-        }
-    }
-    return a->look + (at - a->look_from);
-}
-
-/* Reads a member's own header; what it has to say follows in *m. *right: it fits the directory. */
-static int check_local(archive *a, zip_member *m, const unsigned char *line, bool *right, kv_err *e)
+/* Reads a member's own header, which has to fit the directory; what it has to say goes to *m. */
+static int check_local(archive *a, zip_member *m, const unsigned char *line, kv_err *e)
 {
     int64_t room = a->directory - m->offset, nname = (int64_t)strlen(a->name);
     int64_t ahead = m->stored < NEAR_BYTES ? NEAR_BYTES : GUESS_BYTES;
-    int rc = KV_OK;
-    *right = false;
+    const unsigned char *h;
     if (m->offset < 0 || room < ZIP_LOCAL_BYTES)
-        return FAULT(a, KV_E_FORMAT, e, "begins at byte %lld, outside the members", NAME(a),
-                     (long long)m->offset);
-    const unsigned char *h = look_at(a, m->offset, ZIP_LOCAL_BYTES, ahead, &rc, e);
-    if (!h)
-        return rc;
+        return BAD_MEMBER(a, e, "begins at byte %lld, outside the members", (long long)m->offset);
+    a->members.at = m->offset;
+    TRY(byte_reader_look(&a->members, &h, ZIP_LOCAL_BYTES, ahead, e));
     if (number(h, 4) != ZIP_LOCAL)
-        return FAULT(a, KV_E_FORMAT, e, "has no header at byte %lld", NAME(a),
-                     (long long)m->offset);
+        return BAD_MEMBER(a, e, "has no header at byte %lld", (long long)m->offset);
     int64_t nextra = place(h + 28, 2), need = ZIP_LOCAL_BYTES + place(h + 26, 2) + nextra;
     if (need > room)
-        return FAULT(a, KV_E_FORMAT, e, "ends outside the members", NAME(a));
-    if (!(h = look_at(a, m->offset, need, ahead, &rc, e)))
-        return rc;
+        return BAD_MEMBER(a, e, "ends outside the members");
+    TRY(byte_reader_look(&a->members, &h, need, ahead, e));
     m->begin = m->offset + need;
     if (m->stored > a->directory - m->begin)
-        return FAULT(a, KV_E_FORMAT, e, "ends outside the members: it has %lld bytes", NAME(a),
-                     (long long)m->stored);
+        return BAD_MEMBER(a, e, "ends outside the members: it has %lld bytes",
+                          (long long)m->stored);
     int64_t stored = place(h + 18, 4), bytes = place(h + 22, 4);
     int64_t *const fields[] = {&bytes, &stored};
     bool behind = number(h + 6, 2) & ZIP_SIZES_BEHIND;
-    bool fits = place(h + 26, 2) == nname &&
-                memcmp(h + ZIP_LOCAL_BYTES, a->name, (size_t)nname) == 0 &&
-                number(h + 8, 2) == number(line + 10, 2) &&
-                take_zip64(h + ZIP_LOCAL_BYTES + nname, nextra, fields, 2) &&
-                (behind || (number(h + 14, 4) == m->crc && stored == m->stored &&
-                            bytes == m->bytes));
+    bool fits =
+        place(h + 26, 2) == nname && memcmp(h + ZIP_LOCAL_BYTES, a->name, (size_t)nname) == 0 &&
+        number(h + 8, 2) == number(line + 10, 2) &&
+        take_zip64(h + ZIP_LOCAL_BYTES + nname, nextra, fields, 2) &&
+        (behind || (number(h + 14, 4) == m->crc && stored == m->stored && bytes == m->bytes));
     if (!fits)
-        return FAULT(a, KV_E_FORMAT, e, "has another header than the directory says", NAME(a));
-    m->first = h + need;
-    m->nfirst = a->look_to - m->begin < m->stored ? a->look_to - m->begin : m->stored;
-    *right = true;
+        return BAD_MEMBER(a, e, "has another header than the directory says");
+    a->members.at = m->begin;
+    m->data = &a->members;
     return KV_OK;
 }
 
-/* Checks what the directory says of a member. *right: it can be read. */
+/* Checks what the directory says of a member. */
 static int check_line(archive *a, const zip_member *m, const unsigned char *line, int64_t nname,
-                      bool *right, kv_err *e)
+                      kv_err *e)
 {
     uint64_t flags = number(line + 8, 2), method = number(line + 10, 2);
-    *right = false;
     if ((int64_t)strlen(a->name) != nname || !utf8_valid(a->name, (size_t)nname))
-        return FAULT(a, KV_E_FORMAT, e, "has a name that is not UTF-8, or with a NUL", NAME(a));
+        return BAD_MEMBER(a, e, "has a name that is not UTF-8, or with a NUL");
     if (flags & ZIP_ENCRYPTED)
-        return FAULT(a, KV_E_FORMAT, e, "is encrypted", NAME(a));
+        return BAD_MEMBER(a, e, "is encrypted");
     if (method != ZIP_STORED && method != ZIP_DEFLATED)
-        return FAULT(a, KV_E_FORMAT, e,
-                     "is compressed by method %llu, and only deflate is read", NAME(a),
-                     (unsigned long long)method);
+        return BAD_MEMBER(a, e, "is compressed by method %llu, and only deflate is read",
+                          (unsigned long long)method);
     if (!m->deflated && m->stored != m->bytes)
-        return FAULT(a, KV_E_FORMAT, e, "is stored with %lld bytes, but has %lld", NAME(a),
-                     (long long)m->stored, (long long)m->bytes);
+        return BAD_MEMBER(a, e, "is stored with %lld bytes, but has %lld", (long long)m->stored,
+                          (long long)m->bytes);
     if (m->deflated && m->bytes / INFLATE_MOST > m->stored)
-        return FAULT(a, KV_E_FORMAT, e, "cannot have %lld bytes: it is deflated to %lld", NAME(a),
-                     (long long)m->bytes, (long long)m->stored);
-    *right = true;
-    return KV_OK;
-}
-
-static int add_range(archive *a, const zip_member *m, kv_err *e)
-{
-    TRY(mem_grow(&a->ranges, &a->cap, a->nranges + 1, sizeof *a->ranges, e));
-    a->ranges[a->nranges++] = (range){m->offset, m->begin + m->stored};
+        return BAD_MEMBER(a, e, "cannot have %lld bytes: it is deflated to %lld",
+                          (long long)m->bytes, (long long)m->stored);
     return KV_OK;
 }
 
 /* ---- The directory --------------------------------------------------------------------------- */
 
-/* n bytes of the directory from a->at on; NULL after an error. */
-static const unsigned char *look(archive *a, int64_t n, int *code, kv_err *e)
+/* Makes *line point to the next n bytes of the directory. */
+static int look(archive *a, const unsigned char **line, int64_t n, kv_err *e)
 {
-    if (n > a->end - a->at) {
-        *code = refuse_end(a, "malformed zip archive: its directory ends within a member", e);
-        return NULL;
-    }
-    if (a->at + n > a->to) {
-        a->from = a->at;
-        a->to = a->end - a->at < PIECE_BYTES ? a->end : a->at + PIECE_BYTES;
-        if ((*code = input_read(a->in, a->piece, a->from, a->to - a->from, e))) {
-            a->to = a->from;
-            return NULL;
-        }
-    }
-    return a->piece + (a->at - a->from);
+    return n > a->end - a->lines.at
+               ? BAD(a, e, "malformed zip archive: its directory ends within a member")
+               : byte_reader_look(&a->lines, line, n, PIECE_BYTES, e);
 }
 
 typedef int zip_each(void *arg, const zip_member *m, kv_err *e);
 
 static int read_member(archive *a, zip_each *each, void *arg, kv_err *e)
 {
-    int rc = KV_OK;
-    bool right;
-    const unsigned char *p = look(a, ZIP_ENTRY_BYTES, &rc, e);
-    if (!p)
-        return rc;
+    const unsigned char *p;
+    TRY(look(a, &p, ZIP_ENTRY_BYTES, e));
     if (number(p, 4) != ZIP_ENTRY)
-        return file_bad(e, KV_E_FORMAT, a->in->name,
-                        "malformed zip archive: no member of its directory at byte %lld",
-                        (long long)a->at);
+        return BAD(a, e, "malformed zip archive: no member of its directory at byte %lld",
+                   (long long)a->lines.at);
     int64_t nname = place(p + 28, 2), nextra = place(p + 30, 2);
     int64_t n = ZIP_ENTRY_BYTES + nname + nextra + place(p + 32, 2);
-    if (!(p = look(a, n, &rc, e)))
-        return rc;
-    a->at += n;
+    TRY(look(a, &p, n, e));
+    a->lines.at += n;
     memcpy(a->name, p + ZIP_ENTRY_BYTES, (size_t)nname);
     a->name[nname] = '\0';
     zip_member m = {.name = a->name,
@@ -337,18 +267,16 @@ static int read_member(archive *a, zip_each *each, void *arg, kv_err *e)
                     .offset = place(p + 42, 4)};
     int64_t *const fields[] = {&m.bytes, &m.stored, &m.offset};
     if (!take_zip64(p + ZIP_ENTRY_BYTES + nname, nextra, fields, 3))
-        return FAULT(a, KV_E_FORMAT, e, "has no zip64 sizes, which it needs", NAME(a));
+        return BAD_MEMBER(a, e, "has no zip64 sizes, which it needs");
     m.offset += a->begin;
     /* Members that share bytes are told at the end, unless so many do that it would never come. */
-    a->used += ZIP_LOCAL_BYTES + nname + (m.stored < a->directory ? m.stored : a->directory);
+    a->used += ZIP_LOCAL_BYTES + nname + at_most(m.stored, a->directory);
     if (a->used / 4 > a->directory - a->begin)
-        return refuse_end(a, "malformed zip archive: its members have more bytes than there are",
-                          e);
-    rc = check_line(a, &m, p, nname, &right, e);
-    if (!rc && right)
-        rc = check_local(a, &m, p, &right, e);
-    if (rc || !right || (rc = add_range(a, &m, e)))
-        return rc;
+        return BAD(a, e, "malformed zip archive: its members have more bytes than there are");
+    TRY(check_line(a, &m, p, nname, e));
+    TRY(check_local(a, &m, p, e));
+    TRY(mem_grow(&a->ranges, &a->cap, a->nranges + 1, sizeof *a->ranges, e));
+    a->ranges[a->nranges++] = (range){m.offset, m.begin + m.stored};
     bool folder = m.bytes == 0 && nname && a->name[nname - 1] == '/';
     return folder ? KV_OK : each(arg, &m, e);
 }
@@ -361,44 +289,40 @@ static int by_begin(const void *x, const void *y)
 
 static int read_directory(archive *a, zip_each *each, void *arg, kv_err *e)
 {
-    int rc = read_end(a, e);
-    a->at = a->from = a->to = a->directory;
-    for (int64_t i = 0; i < a->count && !rc; i++)
-        if ((rc = stop_check(e)) == KV_OK)
-            rc = read_member(a, each, arg, e);
-    if (!rc && a->at < a->end)
-        rc = checkpoint_fault(a->c, KV_E_FORMAT, NULL, a->file, e,
-                              "%lld bytes of the zip directory belong to no member",
-                              (long long)(a->end - a->at));
+    TRY(read_end(a, e));
+    a->lines.at = a->directory;
+    for (int64_t i = 0; i < a->count; i++) {
+        TRY(stop_check(e));
+        int rc = read_member(a, each, arg, e);
+        TRY(rc == LEFT_OUT ? KV_OK : rc);
+    }
+    if (a->lines.at < a->end)
+        TRY(checkpoint_fault(a->c, NULL, a->file, e,
+                             "%lld bytes of the zip directory belong to no member",
+                             (long long)(a->end - a->lines.at)));
     if (a->nranges)
         qsort(a->ranges, (size_t)a->nranges, sizeof *a->ranges, by_begin);
-    for (int64_t i = 1; i < a->nranges && !rc; i++) {
+    for (int64_t i = 1; i < a->nranges; i++) {
         /* Members that share bytes: a small archive could be of any size. */
         if (a->ranges[i].begin < a->ranges[i - 1].end)
-            return checkpoint_fault(a->c, KV_E_FORMAT, NULL, a->file, e,
-                                    "members overlap at byte %lld",
+            return checkpoint_fault(a->c, NULL, a->file, e, "members overlap at byte %lld",
                                     (long long)a->ranges[i].begin);
     }
-    return rc;
+    return KV_OK;
 }
 
 int zip_read(const checkpoint *c, int file, zip_each *each, void *arg, kv_err *e)
 {
-    int rc = KV_E_MEMORY;
-    archive *a = mem_zalloc(1, sizeof *a, e);
+    own_mem archive *a = mem_zalloc(1, sizeof *a, e);
     if (!a)
         return KV_E_MEMORY;
     a->c = c;
-    a->in = &c->files[file];
+    a->in = a->lines.in = a->members.in = &c->files[file];
     a->file = file;
-    a->piece = mem_alloc(PIECE_BYTES, 1, e);
-    a->look = a->piece ? mem_alloc(LOOK_BYTES, 1, e) : NULL;
-    if (a->look)
-        rc = read_directory(a, each, arg, e);
-    mem_free(a->look);
-    mem_free(a->piece);
+    int rc = read_directory(a, each, arg, e);
+    byte_reader_release(&a->lines);
+    byte_reader_release(&a->members);
     mem_free(a->ranges);
-    mem_free(a);
     return rc;
 }
 
@@ -467,7 +391,7 @@ void inflate_begin(inflate_stream *s, const input *in, int64_t at, int64_t n, co
 
 static int refill(inflate_stream *s, kv_err *e)
 {
-    int64_t n = s->left < s->step ? s->left : s->step;
+    int64_t n = at_most(s->left, s->step);
     int rc = input_read(s->in, s->piece, s->at, n, e);
     s->z.next_in = s->piece;
     s->z.avail_in = rc ? 0 : (unsigned)n;
@@ -526,7 +450,7 @@ int inflate_read(inflate_stream *s, void *to, int64_t n, int64_t *got, kv_err *e
  * byte are in the other order, hence the constants: x^(k + 32) and x^(k - 32) mod P for the two
  * halves of a register, with their 33 bits reversed. Source: V. Gopal and others, Fast CRC
  * Computation for Generic Polynomials Using PCLMULQDQ Instruction, Intel 2009. */
-#define FOLD_LEAST 64 /* bytes */
+#define FOLD_LEAST  64 /* bytes */
 #define WITH_PCLMUL __attribute__((target("pclmul,sse2")))
 
 static inline __m128i load(const char *data)
@@ -657,8 +581,8 @@ int npz_sum_add(npz_sum *s, npz_sum_run *run, int64_t tensor, const void *data, 
     run->at = at + n;
     while (n > 0 && !known && !rc) {
         int64_t piece = at / NPZ_SUM_PIECE, end = (piece + 1) * NPZ_SUM_PIECE;
-        end = end < s->bytes ? end : s->bytes;
-        int64_t part = n < end - at ? n : end - at;
+        end = at_most(end, s->bytes);
+        int64_t part = at_most(n, end - at);
         if (run->whole)
             run->crc = inflate_crc(run->crc, from, part);
         at += part;
@@ -710,7 +634,7 @@ void gunzip_free(gunzip *g)
 ssize_t gunzip_read(gunzip *g, char *to, size_t n, ssize_t (*read)(void *arg, char *to, size_t n),
                     void *arg)
 {
-    n = n < MOST_BYTES ? n : MOST_BYTES;
+    n = at_most(n, MOST_BYTES);
     g->z.next_out = (unsigned char *)to;
     g->z.avail_out = (unsigned)n;
     while (g->z.avail_out == n && n > 0 && !g->damaged) {

@@ -68,8 +68,7 @@ typedef struct zip_member {
     int64_t begin;     /* of its data in the file */
     int64_t stored;    /* bytes there */
     int64_t bytes;     /* inflated */
-    const unsigned char *first; /* of its data: the first nfirst bytes, as far as they were read */
-    int64_t nfirst;
+    byte_reader *data; /* from `begin` on, until the next member: some of it is in the buffer */
 } zip_member;
 
 /* Calls each for every member of file number `file` of c, in the order of the directory; folders

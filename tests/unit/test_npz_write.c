@@ -102,9 +102,11 @@ TEST(npz_write_types)
 {
     for (int t = 0; t < TENSOR_TYPE_END; t++) {
         bool has = false;
+        char kind;
+        int width;
         for (size_t i = 0; i < NTYPES; i++)
             has |= npz_types[i].type == (tensor_type)t;
-        CHECK_INT(npz_has_type((tensor_type)t), has);
+        CHECK_INT(npz_type_descr((tensor_type)t, &kind, &width), has);
     }
 }
 
