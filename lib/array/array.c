@@ -514,7 +514,6 @@ int array_fill(kv_array *dst, const kv_array *src, kv_err *e)
 typedef struct copy {
     engine_op op;
     kv_array *dst, *src;
-    bool takes;
 } copy;
 
 static int copy_run(engine_op *op, kv_err *e)
@@ -525,14 +524,10 @@ static int copy_run(engine_op *op, kv_err *e)
         return KV_OK;
     if (c->dst->storage == KV_DEFAULT)
         return array_fill(c->dst, c->src, e);
-    if (!c->takes || c->src->storage == KV_DEFAULT || c->dst->dtype != c->src->dtype ||
-        !kv_ctx_same(c->dst->ctx, c->src->ctx))
-        return sparse_replace(c->dst, c->src, e);
-    array_swap(c->dst, c->src);
-    return KV_OK;
+    return sparse_replace(c->dst, c->src, e);
 }
 
-static int copy_now(kv_array *dst, kv_array *src, bool takes, kv_err *e)
+int kv_array_copy(kv_array *dst, kv_array *src, kv_err *e)
 {
     char to[160], from[160];
     TRY(arg_given(dst, "dst", e));
@@ -541,20 +536,9 @@ static int copy_now(kv_array *dst, kv_array *src, bool takes, kv_err *e)
         return kv_err_set(e, KV_E_SHAPE, "an array of shape %s cannot be copied into one of %s",
                           kv_shape_text(from, sizeof from, src->ndim, array_shape(src)),
                           kv_shape_text(to, sizeof to, dst->ndim, array_shape(dst)));
-    engine_use uses[] = {{.var = array_var(dst), .write = true},
-                         {.var = array_var(src), .write = takes}};
-    copy c = {{.run = copy_run, .uses = uses, .nuses = 2}, dst, src, takes};
+    engine_use uses[] = {{.var = array_var(dst), .write = true}, {.var = array_var(src)}};
+    copy c = {{.run = copy_run, .uses = uses, .nuses = 2}, dst, src};
     return engine_run_now(&c.op, e);
-}
-
-int kv_array_copy(kv_array *dst, kv_array *src, kv_err *e)
-{
-    return copy_now(dst, src, false, e);
-}
-
-int array_take(kv_array *dst, kv_array *src, kv_err *e)
-{
-    return copy_now(dst, src, true, e);
 }
 
 int kv_array_dup(kv_array **out, kv_array *src, kv_dtype dtype, kv_ctx ctx, kv_err *e)

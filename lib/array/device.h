@@ -276,10 +276,6 @@ void array_drop(kv_array *a);
  * context and storage, and the caller has the turn to write them. */
 void array_swap(kv_array *a, kv_array *b);
 
-/* As kv_array_copy, for a src that nobody uses afterwards: rows of one dtype and context go over
- * with their memory. */
-int array_take(kv_array *dst, kv_array *src, kv_err *e);
-
 /* dst[i] = src[i], converted, wherever their elements are. dst is full (array/sparse.h), the shapes
  * are equal, src has any storage; the caller has the turn to write dst and to read src. Errors:
  * those of a device. */

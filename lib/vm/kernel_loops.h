@@ -393,14 +393,22 @@ static void uniforms(void *to, bool wide, uint64_t seed, uint64_t hash, uint64_t
 
 /* ---- The table ------------------------------------------------------------------------------- */
 
+/* Eight elements at a time: what a compiler puts around a loop of unknown length would take longer
+ * than a short row. */
 #define SPREAD(name, T)                                                                            \
+    typedef T name##_some __attribute__((vector_size(8 * sizeof(T)), aligned(sizeof(T))));         \
+                                                                                                   \
     static void name(T *to, const T *x, int64_t skip, int64_t n, int64_t row)                      \
     {                                                                                              \
         for (int64_t m; n > 0; n -= m, to += m, x++, skip = 0) {                                   \
-            const T number = *x;                                                                   \
+            const T y = *x;                                                                        \
+            const name##_some some = {y, y, y, y, y, y, y, y};                                     \
+            int64_t i = 0;                                                                         \
             m = n < row - skip ? n : row - skip;                                                   \
-            for (int64_t i = 0; i < m; i++)                                                        \
-                to[i] = number;                                                                    \
+            for (; i + 8 <= m; i += 8)                                                             \
+                *(name##_some *)(void *)(to + i) = some;                                           \
+            for (; i < m; i++)                                                                     \
+                to[i] = y;                                                                         \
         }                                                                                          \
     }
 

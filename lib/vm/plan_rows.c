@@ -39,6 +39,8 @@ static void move_number(const runner *r, const plan_row *m, int64_t j, int64_t n
         memcpy(at, cell, (size_t)n * bytes);
     else if (at)
         memcpy(cell, at, (size_t)n * bytes);
+    for (size_t i = 0; at && r->a->far && i < (size_t)n * bytes; i += 64) /* the next batch's */
+        __builtin_prefetch(at + (size_t)n * bytes + i, 0, 2);
 }
 
 /* Numbers that the rows of the batch read, or that they changed. */
@@ -73,20 +75,26 @@ static void spread_numbers(runner *r, const plan_pass *pass, int64_t j, int64_t 
     }
 }
 
-/* The memory is asked ahead for so many elements of a long row, or groups of shorter ones. */
-enum { ROW_AHEAD = 256, GROUPS_AHEAD = 4 };
+/* The memory is asked ahead for so many elements of a row that is longer than a chunk, and for a
+ * batch of shorter ones. */
+enum { ROW_AHEAD = 256 };
 
 /* Adds n terms of each of so many rows to their sums, a group after the other: rows are read almost
  * in the order of the memory then, which is worth more than sums of several groups that run side by
  * side. */
-static void add_rows(prog_type type, kernel_terms all, int64_t rows, int64_t n)
+static void add_rows(const kernel_table *kernels, prog_type type, kernel_terms all, int64_t rows,
+                     int64_t n)
 {
     int64_t bytes = type == PROG_F32 ? 4 : 8;
+    bool whole = type == PROG_F32 && n % GROUP == 0;
     for (int64_t j = 0; j < rows; j += GROUP) {
         kernel_terms own = all;
         own.sums = (char *)all.sums + j * bytes;
         own.x = (const char *)all.x + j * all.stride * bytes;
-        plan_work_sum(type, &own, 1, (int)(rows - j < GROUP ? rows - j : GROUP), n);
+        if (whole && rows - j >= GROUP)
+            kernels->sum(&own, 1, n);
+        else
+            plan_work_sum(type, &own, 1, (int)(rows - j < GROUP ? rows - j : GROUP), n);
     }
 }
 
@@ -110,7 +118,7 @@ static void add_blocks(runner *r, const plan_pass *pass, const kernel_table *ker
         /* of row 0 of the batch and of the rows behind it: neighbours, where arrays hold the terms
          */
         bool array = pass->sum[s].array >= 0;
-        int64_t next = row < ROW_AHEAD ? row * GROUPS_AHEAD * GROUP : ROW_AHEAD;
+        int64_t next = row <= PLAN_CHUNK ? row * rows : ROW_AHEAD;
         kernel_terms own = {.x = plan_work_terms(r, pass, s, r->batch.row[0] * row + skip, 0),
                             .stride = array ? row : stride,
                             .ahead = array && r->a->far ? next : 0,
@@ -121,7 +129,7 @@ static void add_blocks(runner *r, const plan_pass *pass, const kernel_table *ker
             kernels->run[type][PROG_ADD](sums, sums, own.x, NULL, no_constants, rows);
         } else {
             own.sums = skip > 0 ? (void *)&block : sums;
-            add_rows(type, own, rows, n);
+            add_rows(kernels, type, own, rows, n);
             if (skip > 0)
                 kernels->run[type][PROG_ADD](sums, sums, &block, NULL, no_constants, rows);
         }

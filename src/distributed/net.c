@@ -749,11 +749,9 @@ int net_calls_wait(const net_call *calls, int n, void **replies, int64_t *bytes,
             script_wait_ends(false);
         if (failed)
             withdraw(&s[i]);
-        if (!failed && w[i].error.code) {
-            failed = w[i].error.code;
-            if (!e->code)
-                *e = w[i].error;
-        }
+        if (!failed && w[i].failed)
+            failed = w[i].reply ? ask_error(e, w[i].reply, w[i].bytes)
+                                : kv_err_set(e, KV_E_MEMORY, "no memory for a reply");
         rc = rc ? rc : failed;
     }
     if (g.n > 0)

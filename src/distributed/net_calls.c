@@ -50,14 +50,19 @@ void net_calls_take_reply(net_calls *t, int rank, const link_rec *r)
         g = g->next;
     waiting *w = g ? &g->calls[r->request - g->first] : NULL;
     if (w && w->request == r->request && w->rank == rank) {
-        if (r->kind == LINK_FAILED) {
-            ask_error(&w->error, r + 1, r->bytes);
-        } else if (mem_grow(&w->reply, &w->cap, w->bytes + r->bytes, 1, &w->error) == KV_OK) {
+        bool last = r->kind == LINK_FAILED || r->flags & LINK_LAST;
+        w->failed = r->kind == LINK_FAILED;
+        w->bytes = w->failed ? 0 : w->bytes;
+        if (mem_grow(&w->reply, &w->cap, w->bytes + r->bytes, 1, NULL)) {
+            mem_free(w->reply);
+            w->reply = NULL;
+            last = w->failed = true;
+        } else {
             if (r->bytes > 0)
                 memcpy(w->reply + w->bytes, r + 1, r->bytes);
             w->bytes += r->bytes;
         }
-        if (r->kind == LINK_FAILED || r->flags & LINK_LAST || w->error.code) {
+        if (last) {
             w->request = 0;
             __atomic_store_n(&w->done, 1, __ATOMIC_RELEASE);
         }

@@ -15,7 +15,7 @@ typedef struct waiting {
     int64_t bytes, cap;
     int done; /* atomic */
     int rank;
-    kv_err error;
+    bool failed; /* the reply is an error; NULL: this rank has no memory for it */
 } waiting;
 
 /* Calls that were made together: their requests have consecutive numbers. */

@@ -256,31 +256,73 @@ typedef struct row_pull {
     const int64_t *bytes;
 } row_pull;
 
-/* Makes an array of the rows of all parts: one behind the other they are ascending. */
-static int join(const row_pull *x, const kv_array *like, const place *p, kv_array **out, kv_err *e)
+/* The rows that came, those of all parts one behind the other, and the array that they become. */
+typedef struct arrival {
+    engine_op op;
+    const row_pull *from;
+    const place *place;
+    const kv_array *like; /* of their shape and dtype */
+    int64_t n;
+    kv_array *out;
+} arrival;
+
+/* Checks the replies, and counts their rows: those of each part ascend and lie in it, so that all
+ * of them ascend. */
+static int count_arrived(arrival *x, kv_err *e)
 {
-    int64_t n = 0, at = 0, some = 0, row = sparse_row(like) * kv_dtype_bytes((kv_dtype)like->dtype);
-    void *to = NULL;
-    for (int32_t i = 0; i < p->nparts; i++, n += some)
-        TRY(ask_count_rows(x->replies[i], x->bytes[i], row, &some, e));
-    own_array *a = NULL;
-    if (n > array_shape(like)[0])
-        return ask_malformed(e);
-    TRY(sparse_new_rows(&a, like, (kv_dtype)like->dtype, (kv_ctx){KV_CPU, 0}, n, NULL, e));
-    TRY(kv_array_write_rows(a, &to, e));
+    const place *p = x->place;
+    int64_t row = sparse_row(x->like) * kv_dtype_bytes((kv_dtype)x->like->dtype);
     for (int32_t i = 0; i < p->nparts; i++) {
-        const int64_t *from = x->replies[i];
-        if (row_ids_outside(from + 1, from[0], array_shape(like)[0]) >= 0)
+        const int64_t *reply = x->from->replies[i];
+        int64_t some = 0, behind = place_first_row(p, i + 1), all = array_shape(x->like)[0];
+        int64_t rows = (behind < all ? behind : all) - place_first_row(p, i);
+        TRY(ask_count_rows(reply, x->from->bytes[i], row, &some, e));
+        if (!row_ids_ordered(reply + 1, some, rows))
             return ask_malformed(e);
-        for (int64_t j = 1; j <= from[0]; j++)
-            a->rows[at++] = from[j] + place_first_row(p, i);
-        if (from[0] * row > 0)
-            memcpy(to, from + from[0] + 1, (size_t)(from[0] * row));
-        to = (char *)to + from[0] * row;
+        x->n += some;
     }
-    if (!row_ids_ordered(a->rows, n, array_shape(like)[0]))
-        return ask_malformed(e);
-    return array_hand_out(out, &a);
+    return KV_OK;
+}
+
+static void put_arrived(const arrival *x, kv_array *to)
+{
+    int64_t row = sparse_row(to) * kv_dtype_bytes((kv_dtype)to->dtype), at = 0;
+    for (int32_t i = 0; i < x->place->nparts; i++) {
+        const int64_t *reply = x->from->replies[i];
+        int64_t n = reply[0], first = place_first_row(x->place, i);
+        for (int64_t j = 0; j < n; j++)
+            to->rows[at + j] = reply[1 + j] + first;
+        if (n * row > 0)
+            memcpy((char *)to->data + at * row, reply + 1 + n, (size_t)(n * row));
+        at += n;
+    }
+}
+
+/* An array that has as many rows keeps its memory: to get other memory for each key would take
+ * longer than to copy the rows. */
+static int take_arrived(engine_op *op, kv_err *e)
+{
+    const arrival *x = (arrival *)op;
+    const kv_ctx cpu = {KV_CPU, 0};
+    kv_array *out = x->out;
+    bool same = out->dtype == x->like->dtype && kv_ctx_same(out->ctx, cpu);
+    own_array *made = NULL;
+    if (!same || out->nrows != x->n)
+        TRY(sparse_new_rows(&made, x->like, (kv_dtype)x->like->dtype, cpu, x->n, NULL, e));
+    put_arrived(x, made ? made : out);
+    if (made && same)
+        array_swap(out, made);
+    return same ? KV_OK : sparse_replace(out, made, e);
+}
+
+/* Makes the rows that came for a pair those of its array. */
+static int finish_pair(const worker *w, const row_pull *x, kv_array *out, kv_err *e)
+{
+    engine_use use = {.var = array_var(out), .write = true};
+    arrival a = {{.run = take_arrived, .uses = &use, .nuses = 1}, x, &w->keys[x->slot].place,
+                 w->store->slots.items[x->slot].stored,           0, out};
+    TRY(count_arrived(&a, e));
+    return engine_run_now(&a.op, e);
 }
 
 /* The call to each part: its rows, counted from its first one. */
@@ -320,11 +362,8 @@ static int pull_together(worker *w, row_pull *list, int64_t n, int nparts, const
     if (!rc)
         rc = net_calls_wait(calls, nparts, replies, bytes, e);
     for (int64_t i = 0; i < n && !rc; i++) {
-        worker_key *k = &w->keys[list[i].slot];
-        own_array *got = NULL;
-        k->pulls++;
-        rc = join(&list[i], w->store->slots.items[list[i].slot].stored, &k->place, &got, e);
-        if (rc || (rc = array_take(outs->arrays[i], got, e)))
+        w->keys[list[i].slot].pulls++;
+        if ((rc = finish_pair(w, &list[i], outs->arrays[i], e)))
             kv_err_key(e, &outs->keys[i]);
     }
     for (int i = 0; replies && i < nparts; i++)
@@ -343,6 +382,8 @@ static int read_ids(const worker *w, row_pull *x, kv_array *ids, const kv_array 
     int64_t rows = array_shape(s->stored)[0], outside;
     TRY(row_ids_read(&x->ids, ids, e));
     x->n = kv_array_size(ids);
+    if (row_ids_ordered(x->ids, x->n, rows))
+        return KV_OK;
     if ((outside = row_ids_outside(x->ids, x->n, rows)) >= 0)
         return kv_err_set(e, KV_E_INDEX, "row %lld is outside 0 to %lld",
                           (long long)x->ids[outside], (long long)rows - 1);

@@ -24,6 +24,7 @@ pull 1 -> b
 w = row_sparse(zeros(7003, 170))
 v = row_sparse(zeros(11, 2))
 row-sparse-pull 9,8,9 --row-ids [[5, 2, 5], [7002, 3, 6000, 41, 3, 3500], [9]] --out [v, w, v]
+row-sparse-pull 8 --row-ids [[1, 3501, 3, 7002, 6000]] --out [w] # as many rows as w has
 END
 }
 
