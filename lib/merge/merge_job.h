@@ -29,6 +29,13 @@ typedef enum merge_job_kind {
     MERGE_JOB_COPY   /* the first one's, converted: no adapter has it, or integers may differ */
 } merge_job_kind;
 
+/* An input of a key that more than one pass reads. A block that was read is kept, so that a later
+ * pass takes it from memory, most often from a cache, and not through the system again. */
+typedef struct merge_kept {
+    char *bytes; /* NULL: it is read each time */
+    bool *has;   /* of each MERGE_BLOCK: it was read */
+} merge_kept;
+
 typedef struct merge_job {
     int64_t key; /* its index in merge.keys */
     merge_job_kind kind;
@@ -56,6 +63,7 @@ typedef struct merge_job {
     merge_select **select;     /* by number; NULL: it is no selection */
     bool *selected;            /* by number: its selection is done */
     int16_t *pass_of, *sum_of; /* by number: the pass that makes it, and its place in pass.sum */
+    merge_kept *kept;          /* by input */
     atomic_llong *lost;        /* its elements that overflowed (merge_run.c) */
     double *results;           /* npieces rows, in each the sums of the pass over that piece */
 } merge_job;
