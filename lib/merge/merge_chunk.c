@@ -273,6 +273,20 @@ static int bind_slot(merge_worker *w, int s, int pass, void *merged, void **at, 
     return rc;
 }
 
+int merge_worker_pack(merge_worker *w, int pass, void *merged, bool *done, kv_err *e)
+{
+    const plan_pass *p = &w->job->plan->plan->pass[pass];
+    void *at[PLAN_MAX_SLOTS];
+    int64_t cut;
+    *done = p->elements->packed;
+    for (int s = 0; s < p->nslots && *done; s++) {
+        TRY(bind_slot(w, s, pass, merged, &at[s], &cut, e));
+        *done = cut <= 0 || cut >= w->n;
+    }
+    *done = *done && prog_pack(p->elements, at, w->n);
+    return KV_OK;
+}
+
 /* Between two cuts, the program runs on all elements at once. */
 int merge_worker_run(merge_worker *w, int pass, void *merged, kv_err *e)
 {

@@ -150,6 +150,10 @@ void merge_worker_chunk(merge_worker *w, int64_t first, int64_t n, int64_t chunk
  * merge_worker_terms(w, pass, i), the merged elements at `merged`, or in w->merged if that is NULL.
  * Errors: those of tensor_read. */
 int merge_worker_run(merge_worker *w, int pass, void *merged, kv_err *e);
+
+/* The same where merged elements may be BF16 at once (prog_pack); *done becomes false where they
+ * may not, and merge_worker_run does it. */
+int merge_worker_pack(merge_worker *w, int pass, void *merged, bool *done, kv_err *e);
 void *merge_worker_terms(const merge_worker *w, int pass, int sum);
 
 /* Returns true if a pass reads ranks. */

@@ -496,13 +496,17 @@ static int store_chunk(const merging *r, merge_worker *w, const merge_job *j, ch
 static int rule_chunks(const merging *r, merge_worker *w, const merge_job *j, const walk_piece *p,
                        bool stores, double *sums, kv_err *e)
 {
-    bool direct = j->type == (j->wide ? TENSOR_F64 : TENSOR_F32);
+    bool direct = j->type == (j->wide ? TENSOR_F64 : TENSOR_F32), done = false;
     TRY(merge_worker_piece(w, j, p, e));
     int64_t chunk = p->number * j->chunks;
     for (int64_t at = 0; at < p->n; at += MERGE_CHUNK, chunk++) {
         int64_t n = p->n - at < MERGE_CHUNK ? p->n - at : MERGE_CHUNK;
         merge_worker_chunk(w, p->first + at, n, chunk);
         char *to = w->out + tensor_type_bytes(j->type, at);
+        if (stores && j->type == TENSOR_BF16 && !j->wide)
+            TRY(merge_worker_pack(w, j->pass, to, &done, e));
+        if (done)
+            continue; /* no sum is made beside */
         TRY(merge_worker_run(w, j->pass, stores && direct ? to : NULL, e));
         TRY(stores ? store_chunk(r, w, j, to, direct, e) : KV_OK);
         reduce_chunk(w, j, sums);
