@@ -140,8 +140,8 @@ void prog_run_with(const prog *p, const uint64_t *pool, void *const *arrays, int
 
 /* ---- Runs ---- */
 
-/* What identifies a program but for its constants, and the loop of prog.whole or of prog.packed, or
- * NULL. */
+/* What identifies a program but for its constants, other than those of prog_literals; and the loop
+ * of prog.whole or of prog.packed, or NULL. */
 uint64_t prog_hash(const prog *p);
 const rule_loop *prog_whole(const prog *p);
 

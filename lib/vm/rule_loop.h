@@ -4,6 +4,8 @@
  * block by block, one instruction after the other, they do not.
  *
  * The statements are those that GPUs get (prog_text.h); cuda/rule_element.cuh has the same names.
+ * A last pass over arrays of bfloat16 packs: it stores bfloat16 where its program stores float32.
+ *
  * A loop is compiled for what the processor can do, as kernels are; on x86-64 not for those without
  * AVX2, which run its program block by block.
  */
