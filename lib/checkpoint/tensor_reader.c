@@ -791,6 +791,17 @@ int tensor_read(tensor_reader *r, const void **data, int64_t i, int64_t at, int6
     return KV_OK;
 }
 
+int tensor_read_to(tensor_reader *r, void *to, int64_t i, int64_t at, int64_t n, kv_err *e)
+{
+    const tensor_info *t = &r->c->tensors[i];
+    const void *data;
+    if (t->form == 0 && !t->member && at >= 0 && n >= 0 && n <= t->bytes - at)
+        return input_read(&r->c->files[t->file], to, t->offset + at, n, e);
+    TRY(tensor_read(r, &data, i, at, n, e));
+    memcpy(to, data, (size_t)n);
+    return KV_OK;
+}
+
 int tensor_reader_check(const tensor_reader *r, kv_err *e)
 {
     int rc = r->scales ? tensor_reader_check(r->scales, e) : KV_OK;

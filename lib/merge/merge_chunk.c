@@ -99,21 +99,32 @@ void *merge_worker_terms(const merge_worker *w, int pass, int sum)
 
 /* ---- Arrays ---------------------------------------------------------------------------------- */
 
+/* Reads the block of an input, or finds it among those that are kept. */
+static int read_block(merge_worker *w, int i, const void **block, tensor_type type, kv_err *e)
+{
+    const merge_job *j = w->job;
+    const merge_kept *k = j->kept[i].bytes ? &j->kept[i] : NULL;
+    int64_t at = tensor_type_bytes(type, w->block_first), n = tensor_type_bytes(type, w->block_n);
+    bool *has = k ? &k->has[w->block_first / MERGE_BLOCK] : NULL;
+    if (has && !*has && w->block_most == MERGE_BLOCK) {
+        TRY(tensor_read_to(w->readers[i], k->bytes + at, j->at[i], at, n, e));
+        *has = true;
+    }
+    if (!has || !*has)
+        return tensor_read(w->readers[i], block, j->at[i], at, n, e);
+    *block = k->bytes + at;
+    return KV_OK;
+}
+
 /* The bytes of the chunk in an input. */
 static int bytes_of(merge_worker *w, int i, const char **data, tensor_type *type, kv_err *e)
 {
-    int64_t number = w->job->at[i];
-    *type = checkpoint_at(tensor_reader_of(w->readers[i]), number)->type;
-    int rc = KV_OK;
-    if (!w->block[i])
-        rc = tensor_read(w->readers[i], &w->block[i], number,
-                         tensor_type_bytes(*type, w->block_first),
-                         tensor_type_bytes(*type, w->block_n), e);
-    if (rc)
-        w->block[i] = NULL;
-    else
-        *data = (const char *)w->block[i] + tensor_type_bytes(*type, w->first - w->block_first);
-    return rc;
+    const void *block = w->block[i];
+    *type = checkpoint_at(tensor_reader_of(w->readers[i]), w->job->at[i])->type;
+    TRY(block ? KV_OK : read_block(w, i, &block, *type, e));
+    w->block[i] = block;
+    *data = (const char *)block + tensor_type_bytes(*type, w->first - w->block_first);
+    return KV_OK;
 }
 
 /* The elements of an input as programs read them: numbers, or BF16. */
@@ -260,6 +271,20 @@ static int bind_slot(merge_worker *w, int s, int pass, void *merged, void **at, 
         *at = copies_of(w, i, *cut <= 0);
     }
     return rc;
+}
+
+int merge_worker_pack(merge_worker *w, int pass, void *merged, bool *done, kv_err *e)
+{
+    const plan_pass *p = &w->job->plan->plan->pass[pass];
+    void *at[PLAN_MAX_SLOTS];
+    int64_t cut;
+    *done = p->elements->packed;
+    for (int s = 0; s < p->nslots && *done; s++) {
+        TRY(bind_slot(w, s, pass, merged, &at[s], &cut, e));
+        *done = cut <= 0 || cut >= w->n;
+    }
+    *done = *done && prog_pack(p->elements, at, w->n);
+    return KV_OK;
 }
 
 /* Between two cuts, the program runs on all elements at once. */

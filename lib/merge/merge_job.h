@@ -29,6 +29,13 @@ typedef enum merge_job_kind {
     MERGE_JOB_COPY   /* the first one's, converted: no adapter has it, or integers may differ */
 } merge_job_kind;
 
+/* An input of a key that more than one pass reads. A block that was read is kept, so that a later
+ * pass takes it from memory, most often from a cache, and not through the system again. */
+typedef struct merge_kept {
+    char *bytes; /* NULL: it is read each time */
+    bool *has;   /* of each MERGE_BLOCK: it was read */
+} merge_kept;
+
 typedef struct merge_job {
     int64_t key; /* its index in merge.keys */
     merge_job_kind kind;
@@ -56,6 +63,7 @@ typedef struct merge_job {
     merge_select **select;     /* by number; NULL: it is no selection */
     bool *selected;            /* by number: its selection is done */
     int16_t *pass_of, *sum_of; /* by number: the pass that makes it, and its place in pass.sum */
+    merge_kept *kept;          /* by input */
     atomic_llong *lost;        /* its elements that overflowed (merge_run.c) */
     double *results;           /* npieces rows, in each the sums of the pass over that piece */
 } merge_job;
@@ -142,6 +150,10 @@ void merge_worker_chunk(merge_worker *w, int64_t first, int64_t n, int64_t chunk
  * merge_worker_terms(w, pass, i), the merged elements at `merged`, or in w->merged if that is NULL.
  * Errors: those of tensor_read. */
 int merge_worker_run(merge_worker *w, int pass, void *merged, kv_err *e);
+
+/* The same where merged elements may be BF16 at once (prog_pack); *done becomes false where they
+ * may not, and merge_worker_run does it. */
+int merge_worker_pack(merge_worker *w, int pass, void *merged, bool *done, kv_err *e);
 void *merge_worker_terms(const merge_worker *w, int pass, int sum);
 
 /* Returns true if a pass reads ranks. */

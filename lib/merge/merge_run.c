@@ -63,6 +63,8 @@ typedef struct merging {
     merge_worker *workers;
     char *worker_memory;
     int64_t worker_bytes;
+    char *kept; /* memory for the inputs that are kept */
+    int64_t kept_bytes;
     int nworkers;
     atomic_int taken;           /* workers that have a thread */
     int slot[POOL_MAX_WORKERS]; /* by thread of the pool: the index of its worker plus 1; 0: none */
@@ -77,9 +79,14 @@ typedef struct merging {
 /* ---- Batches: the next keys, each a job with its plan, and workers with room for any of them ---
  */
 
-/* A batch ends behind so many bytes of inputs: later passes should find them in the caches. Keys
- * with one pass count a 64th of theirs. */
-#define BATCH_BYTES ((int64_t)64 << 20)
+/* A batch ends behind so many bytes of inputs a thread, within bounds: later passes find them in
+ * the caches. Keys with one pass count a 64th of theirs. */
+#define BATCH_EACH  ((int64_t)8 << 20)
+#define BATCH_LEAST ((int64_t)16 << 20)
+#define BATCH_MOST  ((int64_t)64 << 20)
+
+/* Inputs of the batch that are kept from one pass to the next, at most. */
+#define INPUTS_BYTES ((int64_t)64 << 20)
 
 #define WORKERS_BYTES ((int64_t)128 << 20) /* of all workers together */
 
@@ -153,9 +160,10 @@ static int make_rule_job(merging *r, merge_job *j, kv_err *e)
     j->sum_of = arena_alloc(&r->memory, n * sizeof *j->sum_of, e);
     j->draw = arena_alloc(&r->memory, (size_t)p->ndraws * sizeof *j->draw + 1, e);
     j->lost = arena_alloc(&r->memory, sizeof *j->lost, e);
+    j->kept = arena_alloc(&r->memory, (size_t)r->ninputs * sizeof *j->kept, e);
     j->results = arena_alloc(&r->memory, (size_t)results * sizeof *j->results + 1, e);
     if (!j->number || !j->cell || !j->select || !j->selected || !j->pass_of || !j->sum_of ||
-        !j->draw || !j->lost || !j->results)
+        !j->draw || !j->lost || !j->kept || !j->results)
         return KV_E_MEMORY;
     for (size_t i = 0; i < n; i++)
         j->cell[i] = &j->number[i];
@@ -206,10 +214,11 @@ static int add_job(merging *r, const merge_repeat *as, kv_err *e)
 /* Adds keys until the batch is large enough, and estimates the bytes that its passes read. */
 static int fill_batch(merging *r, kv_err *e)
 {
-    int64_t bytes = 0, weighed = 0;
+    int64_t bytes = 0, weighed = 0, most = BATCH_EACH * pool_workers();
+    most = most < BATCH_LEAST ? BATCH_LEAST : at_most(most, BATCH_MOST);
     r->room = (merge_room){0};
     r->batch_left = 0;
-    while (r->next < r->m->nkeys && r->njobs < MERGE_BATCH_KEYS && weighed < BATCH_BYTES &&
+    while (r->next < r->m->nkeys && r->njobs < MERGE_BATCH_KEYS && weighed < most &&
            r->memory.total_bytes < (size_t)MERGE_FACTORS_BYTES) {
         TRY(add_job(r, &(merge_repeat){.key = r->next++}, e));
         const merge_job *j = &r->jobs[r->njobs - 1];
@@ -254,6 +263,45 @@ static int make_workers(merging *r, kv_err *e)
         return KV_E_MEMORY;
     for (int i = 0; i < r->nworkers; i++)
         merge_worker_init(&r->workers[i], &r->room, r->worker_memory + i * bytes);
+    return KV_OK;
+}
+
+/* Lays out the inputs of the batch that are kept, from `memory` on, unless it is NULL; returns how
+ * many bytes they take. Blocks begin at multiples of MERGE_BLOCK but where rows are ranked. */
+static int64_t lay_out_kept(const merging *r, char *memory)
+{
+    int64_t at = 0;
+    for (int64_t i = 0; i < r->njobs; i++) {
+        merge_job *j = &r->jobs[i];
+        int64_t blocks = j->like->elements / MERGE_BLOCK + 1, bytes = input_bytes(r, j);
+        bytes += r->ninputs * (blocks + 2 * MEM_ALIGN);
+        if (j->kind != MERGE_JOB_RULE || j->plan->plan->npasses < 2 || j->piece % MERGE_BLOCK ||
+            at + bytes > INPUTS_BYTES)
+            continue;
+        char *to = memory ? memory + at : NULL;
+        for (int k = 0; k < r->ninputs && to; k++) {
+            if (j->at[k] < 0)
+                continue;
+            j->kept[k] = (merge_kept){to + mem_aligned(blocks), memset(to, 0, (size_t)blocks)};
+            to += mem_aligned(blocks) + mem_aligned(checkpoint_at(r->inputs[k], j->at[k])->bytes);
+        }
+        at += bytes;
+    }
+    return at;
+}
+
+/* Memory for the inputs that are kept, which stays for the next batch. */
+static int keep_inputs(merging *r, kv_err *e)
+{
+    int64_t bytes = lay_out_kept(r, NULL);
+    if (bytes > r->kept_bytes) {
+        mem_free_data(r->kept);
+        r->kept = mem_alloc_data(bytes, e);
+        r->kept_bytes = bytes;
+    }
+    if (bytes > 0 && !r->kept)
+        return KV_E_MEMORY;
+    lay_out_kept(r, r->kept);
     return KV_OK;
 }
 
@@ -448,13 +496,17 @@ static int store_chunk(const merging *r, merge_worker *w, const merge_job *j, ch
 static int rule_chunks(const merging *r, merge_worker *w, const merge_job *j, const walk_piece *p,
                        bool stores, double *sums, kv_err *e)
 {
-    bool direct = j->type == (j->wide ? TENSOR_F64 : TENSOR_F32);
+    bool direct = j->type == (j->wide ? TENSOR_F64 : TENSOR_F32), done = false;
     TRY(merge_worker_piece(w, j, p, e));
     int64_t chunk = p->number * j->chunks;
     for (int64_t at = 0; at < p->n; at += MERGE_CHUNK, chunk++) {
         int64_t n = p->n - at < MERGE_CHUNK ? p->n - at : MERGE_CHUNK;
         merge_worker_chunk(w, p->first + at, n, chunk);
         char *to = w->out + tensor_type_bytes(j->type, at);
+        if (stores && j->type == TENSOR_BF16 && !j->wide)
+            TRY(merge_worker_pack(w, j->pass, to, &done, e));
+        if (done)
+            continue; /* no sum is made beside */
         TRY(merge_worker_run(w, j->pass, stores && direct ? to : NULL, e));
         TRY(stores ? store_chunk(r, w, j, to, direct, e) : KV_OK);
         reduce_chunk(w, j, sums);
@@ -735,6 +787,7 @@ static int walk_active(merging *r, kv_err *e)
 static int run_jobs(merging *r, kv_err *e)
 {
     TRY(make_workers(r, e));
+    TRY(keep_inputs(r, e));
     r->nactive = 0;
     for (int64_t i = 0; i < r->njobs; i++) {
         merge_job *j = &r->jobs[i];
@@ -844,6 +897,7 @@ int merge_run(const merge *m, const char *path, const checkpoint_out_options *o,
     mem_free(r.pieces);
     mem_free(r.workers);
     mem_free_data(r.worker_memory);
+    mem_free_data(r.kept);
     if (!rc)
         return checkpoint_out_commit(r.out, e);
     checkpoint_out_abandon(r.out);

@@ -169,6 +169,27 @@ static int64_t count_equal(const merge_select *s, const void *keys, int64_t from
                    : equal_f32((const uint32_t *)keys + from, n, s->key);
 }
 
+/* Keys of float32: of -inf, 0 and inf. */
+#define KEY_LEAST    0x007fffffu
+#define KEY_ZERO     0x80000000u
+#define KEY_INFINITY 0xff800000u
+
+static uint32_t key_of(float x)
+{
+    uint32_t u;
+    float y = x + 0; /* no -0 */
+    memcpy(&u, &y, sizeof u);
+    return y != y ? UINT32_MAX : u ^ (u >> 31 ? UINT32_MAX : KEY_ZERO);
+}
+
+static float number_of(uint32_t key)
+{
+    float x;
+    uint32_t u = key ^ (key >> 31 ? KEY_ZERO : UINT32_MAX);
+    memcpy(&x, &u, sizeof x);
+    return x;
+}
+
 typedef int64_t scan_fn(range_scan *r, uint32_t *key, const float *x, int64_t n);
 
 #if defined(__x86_64__)
@@ -205,16 +226,76 @@ __attribute__((target("avx512f,popcnt"))) static int64_t scan_512(range_scan *r,
     return r->any ? kept : 0;
 }
 
-static int64_t sum_of(const int32_t lanes[8])
+__attribute__((target("avx2"))) static int64_t sum_of(__m256i lanes)
 {
+    int32_t lane[8];
     int64_t sum = 0;
+    _mm256_storeu_si256((void *)lane, lanes);
     for (int l = 0; l < 8; l++)
-        sum += lanes[l];
+        sum += lane[l];
     return sum;
 }
 
-/* The same for whole vectors. AVX2 compares signed numbers: the first bit of a key is turned. Few
- * keys are inside, so 64 are looked at together. */
+/* Makes keys of the marked ones of n terms. Few are, so 64 are looked at together. */
+static int64_t keep_marked(uint32_t *key, const float *x, const uint8_t *marks, int64_t n)
+{
+    int64_t kept = 0;
+    for (int64_t i = 0; i < n; i += 64) {
+        uint64_t left;
+        memcpy(&left, marks + i / 8, sizeof left);
+        for (; left; left &= left - 1)
+            key[kept++] = key_of(x[i + __builtin_ctzll(left)]);
+    }
+    return kept;
+}
+
+/* Returns true if numbers compare with that of a key as their keys do: it is not nan, nor -0, which
+ * equals 0. */
+static bool is_comparable(uint64_t key)
+{
+    return key >= KEY_LEAST && key <= KEY_INFINITY && key != KEY_ZERO - 1;
+}
+
+/* The same for ranges without their ends and n a multiple of 32, comparing terms and not keys, so
+ * that keys are only made of what is kept. Returns -1 if a term may be nan. */
+__attribute__((target("avx2"))) static int64_t compare_256(range_scan *r, uint32_t *key,
+                                                           const float *x, int64_t n)
+{
+    __m256 low = _mm256_set1_ps(number_of((uint32_t)r->low)), sum = _mm256_setzero_ps();
+    __m256 high = _mm256_set1_ps(number_of((uint32_t)r->high));
+    __m256i from = _mm256_setzero_si256(), over = from, nhigh = from;
+    uint8_t inside[MERGE_CHUNK / 8 + 8] = {0};
+    for (int64_t i = 0; i < n; i += 32) {
+        __m256i in[4];
+#pragma GCC unroll 4
+        for (int k = 0; k < 4; k++) {
+            __m256 y = _mm256_loadu_ps(x + i + 8 * k);
+            __m256i above = _mm256_castps_si256(_mm256_cmp_ps(y, low, _CMP_GT_OQ));
+            __m256i end = _mm256_castps_si256(_mm256_cmp_ps(y, high, _CMP_GE_OQ));
+            __m256i equal = _mm256_castps_si256(_mm256_cmp_ps(y, high, _CMP_EQ_OQ));
+            from = _mm256_sub_epi32(from, _mm256_castps_si256(_mm256_cmp_ps(y, low, _CMP_GE_OQ)));
+            over = _mm256_sub_epi32(over, above);
+            nhigh = _mm256_sub_epi32(nhigh, equal);
+            in[k] = _mm256_andnot_si256(end, above);
+            sum = _mm256_add_ps(sum, y);
+        }
+        /* packing takes four lanes of each at a time */
+        __m256i words =
+            _mm256_packs_epi16(_mm256_packs_epi32(in[0], in[1]), _mm256_packs_epi32(in[2], in[3]));
+        words = _mm256_permutevar8x32_epi32(words, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
+        int marks = _mm256_movemask_epi8(words);
+        memcpy(inside + i / 8, &marks, sizeof marks);
+    }
+    if (_mm256_movemask_ps(_mm256_cmp_ps(sum, sum, _CMP_UNORD_Q)))
+        return -1;
+    r->below = n - sum_of(from);
+    r->nlow = sum_of(from) - sum_of(over);
+    r->nhigh = sum_of(nhigh);
+    r->nnans = 0;
+    return r->any ? keep_marked(key, x, inside, n) : 0;
+}
+
+/* The same for whole vectors. AVX2 compares signed numbers: the first bit of a key is turned. */
 __attribute__((target("avx2"))) static int64_t scan_256(range_scan *r, uint32_t *key,
                                                         const float *x, int64_t n)
 {
@@ -225,6 +306,11 @@ __attribute__((target("avx2"))) static int64_t scan_256(range_scan *r, uint32_t 
     __m256i last = sign ^ _mm256_set1_epi32((int)(r->first + r->span));
     __m256i below = _mm256_setzero_si256(), nlow = below, nhigh = below, nnans = below;
     uint8_t inside[MERGE_CHUNK / 8 + 8] = {0};
+    bool comparable =
+        n % 32 == 0 && r->first > r->low && is_comparable(r->low) && is_comparable(r->high);
+    int64_t compared = comparable ? compare_256(r, key, x, n) : -1;
+    if (compared >= 0)
+        return compared;
     for (int64_t i = 0; i < n; i += 8) {
         __m256 y = _mm256_add_ps(_mm256_loadu_ps(x + i), _mm256_setzero_ps());
         __m256i nan = _mm256_castps_si256(_mm256_cmp_ps(y, y, _CMP_UNORD_Q));
@@ -237,25 +323,12 @@ __attribute__((target("avx2"))) static int64_t scan_256(range_scan *r, uint32_t 
         nnans = _mm256_sub_epi32(nnans, nan);
         __m256i outside = _mm256_cmpgt_epi32(first, u) | _mm256_cmpgt_epi32(u, last);
         inside[i / 8] = (uint8_t)~_mm256_movemask_ps(_mm256_castsi256_ps(outside));
-        _mm256_storeu_si256((void *)(key + i), u ^ sign);
     }
-    int32_t counts[4][8];
-    _mm256_storeu_si256((void *)counts[0], below);
-    _mm256_storeu_si256((void *)counts[1], nlow);
-    _mm256_storeu_si256((void *)counts[2], nhigh);
-    _mm256_storeu_si256((void *)counts[3], nnans);
-    r->below = sum_of(counts[0]);
-    r->nlow = sum_of(counts[1]);
-    r->nhigh = sum_of(counts[2]);
-    r->nnans = sum_of(counts[3]);
-    int64_t kept = 0;
-    for (int64_t i = 0; i < n && r->any; i += 64) {
-        uint64_t left;
-        memcpy(&left, inside + i / 8, sizeof left);
-        for (; left; left &= left - 1)
-            key[kept++] = key[i + __builtin_ctzll(left)];
-    }
-    return kept;
+    r->below = sum_of(below);
+    r->nlow = sum_of(nlow);
+    r->nhigh = sum_of(nhigh);
+    r->nnans = sum_of(nnans);
+    return r->any ? keep_marked(key, x, inside, n) : 0;
 }
 
 /* The one of both that serves n terms; NULL: neither. */
@@ -346,7 +419,7 @@ void merge_select_free(merge_select *s)
 /* ---- Samples --------------------------------------------------------------------------------- */
 
 /* Below so many terms all are kept. A sample has one of SAMPLE_SHARE, within bounds. */
-enum { SAMPLE_FROM = 1 << 16, SAMPLE_SHARE = 64, SAMPLE_LEAST = 1 << 13, SAMPLE_MOST = 1 << 16 };
+enum { SAMPLE_FROM = 1 << 16, SAMPLE_SHARE = 128, SAMPLE_LEAST = 1 << 13, SAMPLE_MOST = 1 << 16 };
 
 int64_t merge_select_sample_size(const merge_select *s)
 {
@@ -543,10 +616,7 @@ double merge_select_number(const merge_select *s)
         memcpy(&x, &u, sizeof x);
         return x;
     }
-    float x;
-    uint32_t key = (uint32_t)s->key, u = key ^ (key >> 31 ? (uint32_t)1 << 31 : UINT32_MAX);
-    memcpy(&x, &u, sizeof x);
-    return x;
+    return number_of((uint32_t)s->key);
 }
 
 double merge_select_next(const merge_select *s)

@@ -70,15 +70,18 @@ typedef void kernel_spread(void *to, const void *x, int bytes, int64_t skip, int
                            int64_t row);
 
 /* All instructions of a program on n elements of its arrays, with the constants of its pool; more:
- * NULL, or what is added to array 1, of float32, as it is read. */
-typedef void kernel_whole(void *const *arrays, const float *more, const uint64_t *pool, int64_t n);
+ * NULL, or what is added to array 1, of float32, as it is read. Returns 0, or if the loop packs the
+ * bits of the largest size that it stored, before it was rounded. */
+typedef uint32_t kernel_whole(void *const *arrays, const float *more, const uint64_t *pool,
+                              int64_t n);
 
 /* The programs that have such a loop (rule_loop.h), by the hash of each (prog_hash), in its order;
  * one loop for each table of kernels, or NULL. */
 typedef struct rule_loop {
     uint64_t hash;
     kernel_whole *run[3];
-    bool adds; /* more may be there */
+    bool adds;  /* more may be there */
+    bool packs; /* it stores bfloat16 for float32, and n is even: see prog_pack */
 } rule_loop;
 
 extern const rule_loop rule_loops[];

@@ -101,6 +101,7 @@ struct prog {
     int32_t reg_bytes;         /* of a register: block times the widest type in use */
     bool narrows;              /* needs a buffer beside the registers */
     const rule_loop *whole;    /* one loop for all instructions, or NULL */
+    const rule_loop *packed;   /* one that packs, or NULL */
     bool single;               /* one instruction on whole arrays alone: no blocks */
     const inst *insts;         /* first the nfills that fill, run once */
     const uint64_t *pool;      /* constants, each instruction's in its type; numbers as they were */
@@ -139,7 +140,8 @@ void prog_run_with(const prog *p, const uint64_t *pool, void *const *arrays, int
 
 /* ---- Runs ---- */
 
-/* What identifies a program but for its constants, and the loop of prog.whole, or NULL. */
+/* What identifies a program but for its constants, other than those of prog_literals; and the loop
+ * of prog.whole or of prog.packed, or NULL. */
 uint64_t prog_hash(const prog *p);
 const rule_loop *prog_whole(const prog *p);
 

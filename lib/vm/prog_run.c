@@ -7,6 +7,7 @@
 #include "base/mem.h"
 #include "cpu/cpu.h"
 #include "vm/prog.h"
+#include "vm/prog_text.h"
 
 /* ---- Programs that have one loop for all their instructions ---------------------------------- */
 
@@ -20,7 +21,7 @@ uint64_t prog_hash(const prog *p)
     for (int32_t i = 0; i < p->ninsts; i++) {
         const inst *in = &p->insts[i];
         MIX(in->kind), MIX(in->kernel), MIX(in->type), MIX(in->to), MIX(in->from), MIX(in->narrow);
-        MIX(in->dst), MIX(in->a), MIX(in->b), MIX(in->c), MIX(in->k);
+        MIX(in->dst), MIX(in->a), MIX(in->b), MIX(in->c), MIX(in->k), MIX(prog_literals(p, i));
     }
 #undef MIX
     return hash;
@@ -139,6 +140,15 @@ void prog_run_with(const prog *p, const uint64_t *pool, void *const *arrays, int
         for (int32_t s = 0; s < p->nslots && left > block; s++)
             place[p->nregs + s] += p->slot_bytes[s] * block;
     }
+}
+
+/* Sizes from here on do not round to finite numbers. */
+#define BEYOND_BF16 0x7f7f8000u
+
+bool prog_pack(const prog *p, void *const *arrays, int64_t n)
+{
+    return p->packed && n % 2 == 0 &&
+           p->packed->run[p->kernels->loop](arrays, NULL, p->pool, n) < BEYOND_BF16;
 }
 
 void prog_run(const prog *p, void *const *arrays, int64_t n, void *scratch)

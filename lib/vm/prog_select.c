@@ -752,7 +752,8 @@ static int put_program(selection *s, prog **out, kv_err *e)
     for (int64_t i = 0; i < s->b->nstores; i++)
         if (s->b->stores[i].slot < s->nslots)
             slot_bytes[s->b->stores[i].slot] = kv_dtype_bytes(s->b->stores[i].dtype);
-    p->whole = prog_whole(p);
+    const rule_loop *loop = prog_whole(p);
+    *(loop && loop->packs ? &p->packed : &p->whole) = loop;
     p->single = p->ninsts == 1 && p->nregs == 0 && !p->narrows && !numbers;
     *out = p;
     return KV_OK;

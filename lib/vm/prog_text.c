@@ -1,6 +1,7 @@
 /* Writes the instructions of programs as text. */
 #include "vm/prog_text.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "base/mem.h"
@@ -80,7 +81,27 @@ void prog_text_fill(double *words, const prog *p, const uint64_t *pool)
     }
 }
 
-void prog_text_constants(buf *out, const prog *p)
+static const double known[] = {0, -0.0, 1, -1};
+static const char *const known_texts[] = {"0", "-0.0", "1", "-1"};
+
+int prog_literals(const prog *p, int32_t i)
+{
+    const inst *in = &p->insts[i];
+    int found = 0;
+    for (int k = 0; k < KERNEL_CONSTANTS && in->kind == INST_KERNEL && in->type != PROG_I64; k++) {
+        const void *at = p->pool + in->k;
+        double x = in->type == PROG_F32 ? (double)((const float *)at)[k] : ((const double *)at)[k];
+        bool given = false;
+        for (int32_t q = 0; q < p->npatches; q++)
+            given |= p->patches[q].word == in->k && p->patches[q].lane == k;
+        for (int c = 0; c < 4 && !given; c++)
+            if (x == known[c] && !signbit(x) == !signbit(known[c]))
+                found |= (c + 1) << 3 * k;
+    }
+    return found;
+}
+
+void prog_text_constants(buf *out, const prog *p, bool literals)
 {
     for (const inst *in = p->insts; in < p->insts + p->ninsts; in++) {
         const char *type = in->type == PROG_I64   ? "kv_i64 k%lld = KV_K_I64"
@@ -90,7 +111,13 @@ void prog_text_constants(buf *out, const prog *p)
             const char name[] = {'k', (char)('0' + i), '\0'};
             if (!mentions(kernel_forms[in->kernel].expression, name))
                 continue;
+            int literal = literals ? prog_literals(p, (int32_t)(in - p->insts)) >> 3 * i & 7 : 0;
             buf_add(out, "    const ");
+            if (literal) {
+                buf_printf(out, "%s k%lld = %s;\n", in->type == PROG_F32 ? "float" : "double",
+                           word_of(p, in, i), known_texts[literal - 1]);
+                continue;
+            }
             buf_printf(out, type, word_of(p, in, i));
             buf_printf(out, "(%lld, %d, %d);\n", word_of(p, in, i), in->k, i);
         }

@@ -30,8 +30,14 @@ typedef struct prog_text_slots {
 /* The statements; errors end in out. */
 void prog_text(buf *out, const prog *p, const prog_text_slots *slots);
 
-/* Declarations of the constants that the statements name, read from `k`, the words. */
-void prog_text_constants(buf *out, const prog *p);
+/* Declarations of the constants that the statements name, read from `k`, the words. literals: those
+ * of prog_literals are numbers of the text, since prog_hash has them. */
+void prog_text_constants(buf *out, const prog *p, bool literals);
+
+/* Which constants of instruction i are literals of 0, -0, 1 and -1: 1 to 4 for each, in 3 bits, the
+ * first in the lowest; 0: another, or a number that each run brings. The compiler drops sums and
+ * products of these. */
+int prog_literals(const prog *p, int32_t i);
 
 /* The number of words that a program needs, and their values. */
 int64_t prog_text_words(const prog *p);

@@ -107,3 +107,8 @@ void prog_run(const prog *p, void *const *arrays, int64_t n, void *scratch);
 /* The same, for (n elements of) arrays that no such cache holds: asks for elements ahead, unless
  * the program is one instruction, for whose arrays the processor asks by itself. */
 void prog_run_far(const prog *p, void *const *arrays, int64_t n, void *scratch);
+
+/* Runs a program whose arrays are bfloat16, but for the one of float32 that it stores, and rounds
+ * what it stores to bfloat16. Returns false if it has no loop for that, n is odd, or a number did
+ * not become a finite one: then the array holds anything, and prog_run does it. */
+bool prog_pack(const prog *p, void *const *arrays, int64_t n);

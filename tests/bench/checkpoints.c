@@ -322,7 +322,7 @@ static const job jobs[] = {
      {"merge", "slerp", "a.safetensors", "d.safetensors", "--t", "0.3", "--out", "out.safetensors"},
      0,
      {.read = {"a.safetensors", "d.safetensors"}, .write = "out.loop", .factor = 1, .more = 1},
-     0.7},
+     0.75},
     {"merge ties bf16",
      {"merge", "ties", "c.safetensors", "d.safetensors", "e.safetensors", "--base", "a.safetensors",
       "--density", "0.2", "--out", "out.safetensors"},
@@ -331,7 +331,7 @@ static const job jobs[] = {
       .write = "out.loop",
       .factor = 1,
       .more = TIES_MORE},
-     0.7},
+     0.8},
     {"merge average f32",
      {"merge", "average", "f.safetensors", "g.safetensors", "h.safetensors", "i.safetensors",
       "--out", "out.safetensors"},
@@ -344,7 +344,7 @@ static const job jobs[] = {
      {"merge", "slerp", "f.safetensors", "g.safetensors", "--t", "0.3", "--out", "out.safetensors"},
      0,
      {.read = {"f.safetensors", "g.safetensors"}, .write = "out.loop", .factor = 1, .more = 1},
-     0.7},
+     0.75},
     {"merge ties f32",
      {"merge", "ties", "g.safetensors", "h.safetensors", "i.safetensors", "--base", "f.safetensors",
       "--density", "0.2", "--out", "out.safetensors"},
@@ -353,7 +353,7 @@ static const job jobs[] = {
       .write = "out.loop",
       .factor = 1,
       .more = TIES_MORE},
-     0.7},
+     0.8},
 };
 enum { JOBS = sizeof jobs / sizeof *jobs };
 

@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "base/philox.h"
+#include "cpu/half.h"
 #include "kvstore.h"
 #include "merge/merge_texts.h"
 #include "optimizers/paths.h"
@@ -97,6 +98,65 @@ static void compare(const prog *p)
         }
 }
 
+/* Codes of small numbers for all arrays of bfloat16. */
+static void tame(run *r, const prog *p)
+{
+    for (int a = 0; a < p->nslots; a++)
+        for (int i = 0; i < SIZE && p->slot_bytes[a] == 2; i++) {
+            uint16_t code;
+            memcpy(&code, (char *)&r->array[a] + 2 * i, sizeof code);
+            code = (uint16_t)((code & 0x81ff) | 0x3c00);
+            memcpy((char *)&r->array[a] + 2 * i, &code, sizeof code);
+        }
+}
+
+/* What the loop of kernels packs is what the instructions give, rounded; of nan it may be anything,
+ * since it says that not all are finite. */
+static void compare_codes(const prog *of, const kernel_table *kernels, int64_t n, bool small)
+{
+    static run one_by_one, packed;
+    uint16_t codes[SIZE], code;
+    kv_err e = {0};
+    prog p = *of;
+    void *arrays[2][ARRAYS], *scratch = mem_alloc_data(prog_scratch_bytes(&p), &e);
+    int to = 0, wrong = 0;
+    CHECK(scratch != NULL && p.nslots <= ARRAYS);
+    for (int k = 0; k < 2; k++) {
+        run *r = k ? &packed : &one_by_one;
+        fill(r, &p, small ? 5 : (uint64_t)n);
+        if (small)
+            tame(r, &p);
+        for (int a = 0; a < p.nslots; a++) {
+            arrays[k][a] = &r->array[a];
+            to = p.slot_bytes[a] == 4 ? a : to;
+        }
+    }
+    prog_run(&p, arrays[0], n, scratch);
+    p.kernels = kernels;
+    bool finite = half_narrow_bf16_finite(codes, one_by_one.array[to].narrow, n);
+    CHECK_INT(prog_pack(&p, arrays[1], n), finite && n % 2 == 0);
+    for (int64_t i = 0; i < n && n % 2 == 0; i++) {
+        memcpy(&code, (char *)arrays[1][to] + 2 * i, sizeof code);
+        wrong += code != codes[i] && !isnan(one_by_one.array[to].narrow[i]);
+    }
+    CHECK_INT(wrong, 0);
+    mem_free_data(scratch);
+}
+
+static void compare_packed(const prog *p)
+{
+    static const int64_t lengths[] = {1, 2, 16, 18, SIZE};
+    for (int i = 0; i < 5; i++)
+        for (int k = 0; kernel_tables(k); k++)
+            for (int small = 0; small < 2 && p->packed->run[kernel_tables(k)->loop]; small++)
+                compare_codes(p, kernel_tables(k), lengths[i], small);
+}
+
+static const rule_loop *loop_of(const prog *p)
+{
+    return p->packed ? p->packed : p->whole;
+}
+
 /* The program with one thing changed has no such loop. */
 static void change(const prog *of)
 {
@@ -105,7 +165,7 @@ static void change(const prog *of)
     CHECK(p.ninsts <= 64);
     memcpy(insts, of->insts, (size_t)p.ninsts * sizeof *insts);
     p.insts = insts;
-    CHECK(prog_whole(&p) == of->whole);
+    CHECK(prog_whole(&p) == loop_of(of));
     for (int32_t i = 0; i < p.ninsts; i++) {
         inst *in = &insts[i], old = *in;
         int16_t *places[] = {&in->dst, &in->a, &in->b, &in->c};
@@ -136,13 +196,13 @@ static void meet(void *arg, const prog *p, bool adds)
     met *m = arg;
     if (p->ninsts < 2)
         return;
-    CHECK(p->whole && (p->whole->adds || !adds));
-    bool *known = &m->loops[p->whole - rule_loops];
+    CHECK(loop_of(p) && (loop_of(p)->adds || !adds));
+    bool *known = &m->loops[loop_of(p) - rule_loops];
     if (*known)
         return;
     *known = true;
     m->n++;
-    compare(p);
+    (p->packed ? compare_packed : compare)(p);
     change(p);
 }
 
