@@ -184,8 +184,11 @@ $(BUILD)/completion_%.c: cli/completions/kvctl.% scripts/embed
 	@mkdir -p $(@D)
 	@scripts/embed --text completion_$* options/shell_option.h $< > $@
 
-# Helps, and what jobs of Kubernetes are made of.
-texts := $(patsubst %.txt,$(BUILD)/text_%.o,$(notdir $(wildcard cli/*/texts/*.txt)))
+# Helps, functions in the language itself, and what jobs of Kubernetes are made of.
+texts := $(patsubst %.txt,$(BUILD)/text_%.o,$(notdir $(wildcard cli/*/texts/*.txt))) $(BUILD)/text_prelude.o
+$(BUILD)/text_prelude.c: cli/syntax/prelude.kv scripts/embed
+	@mkdir -p $(@D)
+	@scripts/embed --prelude $< > $@
 $(BUILD)/text_%.c: cli/cmd/texts/%.txt scripts/embed
 	@mkdir -p $(@D)
 	@scripts/embed --text text_$* cmd/help.h $< > $@
