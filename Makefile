@@ -184,7 +184,7 @@ $(BUILD)/completion_%.c: cli/completions/kvctl.% scripts/embed
 	@mkdir -p $(@D)
 	@scripts/embed --text completion_$* options/shell_option.h $< > $@
 
-# Helps, functions in the language itself, and what jobs of Kubernetes are made of.
+# Helps, hints, functions in the language itself, and what jobs of Kubernetes are made of.
 texts := $(patsubst %.txt,$(BUILD)/text_%.o,$(notdir $(wildcard cli/*/texts/*.txt))) $(BUILD)/text_prelude.o
 $(BUILD)/text_prelude.c: cli/syntax/prelude.kv scripts/embed
 	@mkdir -p $(@D)
@@ -192,6 +192,9 @@ $(BUILD)/text_prelude.c: cli/syntax/prelude.kv scripts/embed
 $(BUILD)/text_%.c: cli/cmd/texts/%.txt scripts/embed
 	@mkdir -p $(@D)
 	@scripts/embed --text text_$* cmd/help.h $< > $@
+$(BUILD)/text_%.c: cli/syntax/texts/%.txt scripts/embed
+	@mkdir -p $(@D)
+	@scripts/embed --text text_$* syntax/hints.h $< > $@
 $(BUILD)/text_%.c: cli/options/texts/%.txt scripts/embed
 	@mkdir -p $(@D)
 	@scripts/embed --text text_$* options/options.h $< > $@
