@@ -1,6 +1,6 @@
-/* The functions of expressions: one table of the registry (name, parameters, help, code) that the
+/* The functions of expressions: one table of the registry (name, parameters, code) that the
  * evaluator, help and completion read. Element-wise operators and functions over arrays are not
- * here but in vm/expr.h; a function that appears in both is listed here for its help only. */
+ * here but in vm/expr.h; a function that appears in both has its parameters here. */
 #pragma once
 
 #include "session/session.h"
@@ -46,7 +46,6 @@ typedef struct function {
     const char *params[FUNCTION_MAX_PARAMS + 1];
     int flags;
     function_fn *call;
-    const char *help; /* one line */
 } function;
 
 /* The function of a name, or NULL. */

@@ -68,7 +68,9 @@ TEST(function_table_is_sorted)
         const function *f = &registry.functions[i];
         CHECK(i == 0 || strcmp(f[-1].name, f->name) < 0);
         CHECK(function_find(f->name) == f);
-        CHECK(f->help && *f->help && f->help[strlen(f->help) - 1] != '.');
+        own_buf about = {0};
+        function_help(&about, f);
+        CHECK(about.len > 0 && about.data[about.len - 1] != '.');
         CHECK((f->call == NULL) == ((f->flags & FUNCTION_ELEMENT) != 0));
         CHECK(!(f->flags & FUNCTION_ELEMENT) || element_find(f->name));
     }
