@@ -184,7 +184,7 @@ $(BUILD)/completion_%.c: cli/completions/kvctl.% scripts/embed
 	@mkdir -p $(@D)
 	@scripts/embed --text completion_$* options/shell_option.h $< > $@
 
-# Helps, hints, functions in the language itself, and what jobs of Kubernetes are made of.
+# Helps, hints, functions in the language itself, and what jobs of queues and Kubernetes are made of.
 texts := $(patsubst %.txt,$(BUILD)/text_%.o,$(notdir $(wildcard cli/*/texts/*.txt))) $(BUILD)/text_prelude.o
 $(BUILD)/text_prelude.c: cli/syntax/prelude.kv scripts/embed
 	@mkdir -p $(@D)
