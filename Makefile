@@ -184,11 +184,17 @@ $(BUILD)/completion_%.c: cli/completions/kvctl.% scripts/embed
 	@mkdir -p $(@D)
 	@scripts/embed --text completion_$* options/shell_option.h $< > $@
 
-# Helps, and what jobs of Kubernetes are made of.
-texts := $(patsubst %.txt,$(BUILD)/text_%.o,$(notdir $(wildcard cli/*/texts/*.txt)))
+# Helps, hints, functions in the language itself, and what jobs of queues and Kubernetes are made of.
+texts := $(patsubst %.txt,$(BUILD)/text_%.o,$(notdir $(wildcard cli/*/texts/*.txt))) $(BUILD)/text_prelude.o
+$(BUILD)/text_prelude.c: cli/syntax/prelude.kv scripts/embed
+	@mkdir -p $(@D)
+	@scripts/embed --prelude $< > $@
 $(BUILD)/text_%.c: cli/cmd/texts/%.txt scripts/embed
 	@mkdir -p $(@D)
 	@scripts/embed --text text_$* cmd/help.h $< > $@
+$(BUILD)/text_%.c: cli/syntax/texts/%.txt scripts/embed
+	@mkdir -p $(@D)
+	@scripts/embed --text text_$* syntax/hints.h $< > $@
 $(BUILD)/text_%.c: cli/options/texts/%.txt scripts/embed
 	@mkdir -p $(@D)
 	@scripts/embed --text text_$* options/options.h $< > $@

@@ -6,6 +6,17 @@
 #include "eval/eval_keys.h"
 #include "files/files.h"
 #include "tensors/conversion.h"
+#include "term/terminal.h"
+
+/* Long work, a call that has progress_bytes as its callback, under a bar; gives what the call
+ * returns. total: of bytes, 0 when it is not known. */
+#define PROGRESS(name, total, call)                                                                \
+    (progress_begin(name, total, PROGRESS_BYTES), progress_after(call))
+static inline int progress_after(int rc)
+{
+    progress_end();
+    return rc;
+}
 
 /* ---- Keys ---- */
 

@@ -269,10 +269,7 @@ static int convert_all(plan *p, kv_err *e)
     const decoded values = count_decoded(p, &type);
     p->beside.unquantised = values.scaled > 0 && !keeps_codes(p);
     folder_files_plan(p->call, p->to.text, folder, &p->types, &p->beside, &p->options);
-    progress_begin("convert", 0, PROGRESS_BYTES);
-    int rc = conversion_run(&c, p->to.text, &p->options, e);
-    progress_end();
-    if (rc)
+    if (PROGRESS("convert", 0, conversion_run(&c, p->to.text, &p->options, e)))
         return unit_at(p->s, p->to.at, e);
     choose_tell_decoded(p->s, &values, type);
     metadata_tell(p->s, p->texts, p->ntexts, p->to.text);
@@ -550,10 +547,7 @@ static int save_patch_from(session *s, const ast *call, kv *store, const char *p
     for (int64_t i = 0; i < v.n; i++)
         TRY(tensors_convert(&t, &v, i, e));
     TRY(checkpoint_of_memory(&b, t.items, t.data, t.n, m.list.items, m.list.n, "the store", e));
-    progress_begin("save", v.bytes, PROGRESS_BYTES);
-    int rc = patch_make(path, a, b, &how, NULL, e);
-    progress_end();
-    TRY(rc);
+    TRY(PROGRESS("save", v.bytes, patch_make(path, a, b, &how, NULL, e)));
     return out_losses_end(s, call, path, &v.lost, saved_key, v.entries, v.n, out, e);
 }
 

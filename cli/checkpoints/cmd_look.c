@@ -398,9 +398,7 @@ static int stat_file(session *s, const ast *call, const word *path, choice *chos
     TRY(check_numbers(s, path, file, keys, n, e));
     if (!(stats = mem_alloc(n, sizeof *stats, e)))
         return KV_E_MEMORY;
-    progress_begin("stat", 0, PROGRESS_BYTES);
-    int rc = tensor_stats(stats, file, keys, n, progress_bytes, NULL, e);
-    progress_end();
+    int rc = PROGRESS("stat", 0, tensor_stats(stats, file, keys, n, progress_bytes, NULL, e));
     if (rc)
         return unit_at(s, path->at, e);
     for (int64_t i = 0; i < n && rc == KV_OK; i++) {
@@ -590,9 +588,7 @@ static int check_values(session *s, findings *f, checkpoint *c, const bool *chos
                      "\"%.200s\" (%s)",
                      (long long)blocks, (long long)looked, quantised->name,
                      tensor_info_type(quantised));
-    progress_begin("check", 0, PROGRESS_BYTES);
-    int rc = tensor_check_all(values, c, keys, n, progress_bytes, NULL, &why);
-    progress_end();
+    int rc = PROGRESS("check", 0, tensor_check_all(values, c, keys, n, progress_bytes, NULL, &why));
     if (rc == KV_E_FORMAT || rc == KV_E_UNSUPPORTED)
         return check_each(f, c, keys, n, e);
     if (rc)

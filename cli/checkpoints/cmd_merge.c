@@ -817,10 +817,7 @@ static int merge_all(merging *m, kv_err *e)
     folder_files_plan(m->call, m->to.text, folder, &m->types, &m->beside, &m->options);
     if (m->widens && !m->beside.dtype)
         m->beside.dtype = folder_files_dtype(TENSOR_BF16);
-    progress_begin("merge", 0, PROGRESS_BYTES);
-    int rc = merge_run(&all, m->to.text, &m->options, e);
-    progress_end();
-    if (rc)
+    if (PROGRESS("merge", 0, merge_run(&all, m->to.text, &m->options, e)))
         return unit_at(m->s, m->to.at, e);
     choose_tell_decoded(m->s, &values, NULL);
     metadata_tell(m->s, m->texts, m->ntexts, m->to.text);

@@ -115,10 +115,7 @@ static int make(session *s, const words *w, const word *to, patch_summary *made,
     TRY(patches_check_place(s, to, b, e));
     if (s->dry_run)
         return KV_OK;
-    progress_begin("patch", 0, PROGRESS_BYTES);
-    int rc = patch_make(to->text, a, b, &o, made, e);
-    progress_end();
-    return rc;
+    return PROGRESS("patch", 0, patch_make(to->text, a, b, &o, made, e));
 }
 
 static int join(session *s, const words *w, const word *to, patch_summary *made, rows *table,
@@ -130,9 +127,7 @@ static int join(session *s, const words *w, const word *to, patch_summary *made,
     OWN(patches_release) patches p = {0};
     own_misfits wrong = {0};
     TRY(patches_open(s, w, w->n, &p, e));
-    progress_begin("patch", 0, PROGRESS_BYTES);
-    int rc = patch_join(to->text, p.items, p.n, &o, made, &wrong, e);
-    progress_end();
+    int rc = PROGRESS("patch", 0, patch_join(to->text, p.items, p.n, &o, made, &wrong, e));
     return patches_refuse(&wrong, table, rc, out, e);
 }
 
@@ -234,9 +229,7 @@ static int apply_to(session *s, const ast *call, request *r, const patches *p, p
     if (checkpoint_open(&a, r->base.text, &weights, e))
         return unit_at(s, r->base.at, e);
     folder_files_plan(call, r->to, a, NULL, &beside, &r->how);
-    progress_begin("apply", 0, PROGRESS_BYTES);
-    int rc = patch_apply(r->to, p->items, p->n, a, &r->how, &o, wrong, e);
-    progress_end();
+    int rc = PROGRESS("apply", 0, patch_apply(r->to, p->items, p->n, a, &r->how, &o, wrong, e));
     beside.from = o.check_only ? NULL : beside.from;
     return folder_files_tell(s, call, &beside, out, rc, e);
 }
@@ -247,10 +240,9 @@ static int apply_in_place(session *s, const request *r, const patches *p, patch_
     const patch_options o = {.progress = progress_bytes, .check_only = s->dry_run,
                              .unsynced = s->writes_unsynced};
     patch_place place = PATCH_IN_PLACE;
-    progress_begin("apply", 0, PROGRESS_BYTES);
-    int rc = patch_apply_in_place(r->base.text, p->items, p->n, r->how.shard_bytes, &o, &place,
-                                  wrong, e);
-    progress_end();
+    int rc = PROGRESS("apply", 0,
+                      patch_apply_in_place(r->base.text, p->items, p->n, r->how.shard_bytes, &o,
+                                           &place, wrong, e));
     if (!rc && place == PATCH_ALREADY)
         session_note(s, "%s is what %s makes already", r->base.text,
                      patch_name(p->items[p->n - 1]));

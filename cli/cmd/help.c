@@ -81,22 +81,47 @@ static size_t example_length(const char *lines, buf *out)
     return n;
 }
 
-static void add_examples(buf *out, const command *c)
+/* The section of a command. */
+typedef struct command_page {
+    buf text;
+    const char *summary, *see, *fails; /* a line each; see, fails: NULL where it has none */
+    const char *examples;              /* "what to type  # what it does" */
+} command_page;
+
+static void command_page_release(command_page *p)
 {
+    buf_release(&p->text);
+}
+#define own_page OWN(command_page_release) command_page
+
+/* out is marked when there is no memory for it. */
+static command_page command_page_of(const command *c, buf *out)
+{
+    command_page p = {.summary = "", .examples = ""};
     size_t n;
-    const char *lines = help_section(text_examples, c->name, (int)strlen(c->name), &n);
-    if (lines)
-        buf_put(out, lines, n);
+    const char *section = help_section(text_commands, c->name, (int)strlen(c->name), &n);
+    buf_put(&p.text, section ? section : "\n", section ? n : 1);
+    out->failed |= p.text.failed;
+    if (p.text.failed)
+        return p;
+    char *at = p.text.data;
+    p.summary = strsep(&at, "\n");
+    p.see = strncmp(at, "see: ", 5) == 0 ? strsep(&at, "\n") + 5 : NULL;
+    p.fails = strncmp(at, "fails: ", 7) == 0 ? strsep(&at, "\n") + 7 : NULL;
+    p.examples = at;
+    return p;
 }
 
-/* Examples "what to type  # what it does". */
-static void put_examples(json_writer *w, const command *c)
+void command_summary(buf *out, const command *c)
 {
-    own_buf text = {0};
-    add_examples(&text, c);
-    w->out->failed |= text.failed;
+    own_page p = command_page_of(c, out);
+    buf_add(out, p.summary);
+}
+
+static void put_examples(json_writer *w, const char *lines)
+{
     json_begin(w, "examples", '[');
-    for (const char *lines = buf_text(&text); *lines;) {
+    while (*lines) {
         size_t n = example_length(lines, w->out), at = n;
         for (size_t i = 1; i + 1 < n; i++)
             if (memcmp(lines + i - 1, " # ", 3) == 0)
@@ -149,13 +174,14 @@ static void put_names(json_writer *w, const char *name, const buf *usage, const 
 static void put_command(json_writer *w, const command *c)
 {
     own_buf usage = {0};
+    own_page p = command_page_of(c, w->out);
     command_usage(&usage, c);
     json_begin(w, NULL, '{');
-    put_names(w, c->name, &usage, c->summary);
+    put_names(w, c->name, &usage, p.summary);
     put_arguments(w, c);
-    put_examples(w, c);
-    put_list(w, "see", c->see);
-    put_list(w, "fails", c->fails);
+    put_examples(w, p.examples);
+    put_list(w, "see", p.see);
+    put_list(w, "fails", p.fails);
     json_end(w, '}');
 }
 
@@ -227,23 +253,23 @@ static void help_json(buf *out, const char *word)
 
 static void command_help(buf *out, const command *c)
 {
-    own_buf usage = {0}, examples = {0};
+    own_buf usage = {0};
+    own_page p = command_page_of(c, out);
     command_usage(&usage, c);
     help_usage(out, buf_text(&usage));
-    buf_printf(out, "  %s\n", c->summary);
-    add_examples(&examples, c);
-    for (const char *line = buf_text(&examples); *line; line = strchr(line, '\n') + 1)
+    buf_printf(out, "  %s\n", p.summary);
+    for (const char *line = p.examples; *line; line = strchr(line, '\n') + 1)
         buf_printf(out, "    %.*s\n", (int)strcspn(line, "\n"), line);
-    out->failed |= usage.failed || examples.failed;
+    out->failed |= usage.failed;
     if (c->method) {
         buf_add(out, "As a method: ");
         command_call_usage(out, c);
         buf_add(out, ".\n");
     }
-    if (c->see)
-        buf_printf(out, "See also: %s.\n", c->see);
-    if (c->fails)
-        buf_printf(out, "Fails with: %s.\n", c->fails);
+    if (p.see)
+        buf_printf(out, "See also: %s.\n", p.see);
+    if (p.fails)
+        buf_printf(out, "Fails with: %s.\n", p.fails);
 }
 
 /* A name that is too long for its column has a line of its own. */
@@ -255,11 +281,17 @@ static void column(buf *out, const char *name, const char *text)
     help_lines(out, text, fits ? n : 0);
 }
 
+static void command_column(buf *out, const command *c)
+{
+    own_page p = command_page_of(c, out);
+    column(out, c->name, p.summary);
+}
+
 static void overview(buf *out)
 {
     buf_add(out, "Commands (help NAME says more, ?NAME too):\n");
     for (const command *c = registry.commands; c->name; c++)
-        column(out, c->name, c->summary);
+        command_column(out, c);
     buf_add(out, text_statements);
     buf_add(out, "Functions:");
     size_t width = 80;
@@ -283,10 +315,11 @@ static void method_list(buf *out)
     buf_add(out, "Methods of a store (help NAME says more; help types: what stores there are):\n");
     for (const command *c = registry.commands; c->name; c++) {
         own_buf call = {0};
+        own_page p = command_page_of(c, out);
         if (!c->method || strncmp(c->method, "create", 6) == 0)
             continue;
         command_call_usage(&call, c);
-        buf_printf(out, "  %s\n      %s\n", buf_text(&call), c->summary);
+        buf_printf(out, "  %s\n      %s\n", buf_text(&call), p.summary);
         out->failed |= call.failed;
     }
     buf_add(out,
@@ -349,11 +382,9 @@ static bool search(buf *out, const char *word)
         return true;
     }
     for (const command *c = registry.commands; c->name && strlen(word) > 2; c++) {
-        own_buf examples = {0};
-        add_examples(&examples, c);
-        found.failed |= examples.failed;
-        if (mention((const char *[]){c->name, c->summary, buf_text(&examples)}, word))
-            column(&found, c->name, c->summary);
+        own_page p = command_page_of(c, &found);
+        if (mention((const char *[]){c->name, p.summary, p.examples}, word))
+            column(&found, c->name, p.summary);
     }
     for (const function *f = registry.functions; f->name && strlen(word) > 2; f++)
         if (mention((const char *[]){f->name, f->help, NULL}, word))
@@ -539,7 +570,7 @@ static bool option_help(buf *out, const char *word)
         if (!command_option_find(c, word + 2, n - 2))
             continue;
         buf_add(out, any ? "" : "Commands that have it:\n");
-        column(out, c->name, c->summary);
+        command_column(out, c);
         any = true;
     }
     return out->len > from;

@@ -1,6 +1,7 @@
 /* The pieces of help. */
 #pragma once
 
+#include "syntax/command.h"
 #include "syntax/function.h"
 
 /* cli/language.md and the other pages, as `help language` shows them; made by the build. */
@@ -9,8 +10,8 @@ extern const char language_text[], rules_text[], checkpoints_text[], environment
 
 /* Each is in a file of its name in cmd/texts. Those of rows have lines of words, and below each
  * what they lead to, indented: text_concerns what to try first, text_sections headings of the page
- * on the language. text_examples has a section for each command, text_types for each store type. */
-extern const char text_concerns[], text_examples[], text_schedules[], text_sections[], text_seed[],
+ * on the language. text_commands has a section for each command, text_types for each store type. */
+extern const char text_commands[], text_concerns[], text_schedules[], text_sections[], text_seed[],
     text_statements[], text_types[];
 
 /* ---- help.c ---- */
@@ -18,6 +19,9 @@ extern const char text_concerns[], text_examples[], text_schedules[], text_secti
 /* Appends what two words name, such as `optimizer adam`, or what mentions both. Error: name
  * (nothing does). */
 int help_words(buf *out, const char *first, const char *second, kv_err *e);
+
+/* Appends what a command does, in one line. */
+void command_summary(buf *out, const command *c);
 
 /* ---- topics.c: lines of lists and usages ---- */
 

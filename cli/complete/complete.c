@@ -80,11 +80,15 @@ static void offer_word(complete_request *r, const char *word)
     line_offer(r->out, word, r->typed);
 }
 
-/* A NULL ends the words. */
-static void offer_all(complete_request *r, const char *const *words)
+/* "table|csv": each of these words. */
+static void offer_choices(complete_request *r, const char *choices)
 {
-    for (; *words; words++)
-        offer_word(r, *words);
+    char word[64];
+    for (size_t n; *choices; choices += n + (choices[n] == '|')) {
+        n = strcspn(choices, "|");
+        snprintf(word, sizeof word, "%.*s", (int)n, choices);
+        offer_word(r, word);
+    }
 }
 
 /* A word that the language wants in quotes: with them, unless one is open already. */
@@ -275,11 +279,10 @@ static void offer_contexts(complete_request *r)
 /* What an expression may begin with. */
 static void offer_operands(complete_request *r)
 {
-    static const char *const words[] = {"true", "false", "none", "not", "inf", "nan", "pi", NULL};
     offer_variables(r);
     offer_functions(r);
     if (*r->typed) /* not on an empty word: they would only lengthen the list */
-        offer_all(r, words);
+        offer_choices(r, "true|false|none|not|inf|nan|pi");
     for (int64_t i = 0; i < r->s->nstores && *r->typed; i++)
         offer_word(r, r->s->stores[i].name);
 }
@@ -506,8 +509,6 @@ static void offer_name(void *arg, const char *name)
 
 /* ---- Calls ---- */
 
-static const char *const truths[] = {"true", "false", NULL};
-
 /* Offers values of parameters that mean the same in every function. Returns false for others. */
 static bool offer_argument(complete_request *r, const char *name)
 {
@@ -524,7 +525,7 @@ static bool offer_argument(complete_request *r, const char *name)
         for (int i = 0; file_kind_format(i); i++)
             offer_text(r, file_kind_format(i));
     } else if (strcmp(name, "header") == 0 && !r->at.quote) {
-        offer_all(r, truths);
+        offer_choices(r, "true|false");
     } else if (strcmp(name, "file") == 0 && r->at.quote) {
         offer_files(r, FILES_ARRAYS);
     } else {
@@ -613,14 +614,13 @@ static void offer_help(complete_request *r)
 /* Words that only the command of an argument explains. */
 static void offer_own_words(complete_request *r)
 {
-    static const char *const compressions[] = {"2bit", "1bit", "none", NULL};
     const char *name = r->command->name;
     if (strcmp(name, "create") == 0)
         offer_types(r);
     else if (strcmp(name, "help") == 0)
         offer_help(r);
     else if (strcmp(name, "set-gradient-compression") == 0)
-        offer_all(r, compressions);
+        offer_choices(r, "2bit|1bit|none");
     for (int64_t i = 0; strcmp(name, "use") == 0 && i < r->s->nstores; i++)
         offer_word(r, r->s->stores[i].name);
     for (int i = 0; strcmp(name, "set") == 0 && setting_name(i); i++)
@@ -640,7 +640,6 @@ static bool is_format_value(const complete_request *r)
 /* A word that the command alone explains, or a file. */
 static void complete_argument(complete_request *r)
 {
-    static const char *const switches[] = {"on", "off", NULL};
     if (!kv_assert(r->command, "a word is looked for, and no command wants one"))
         return;
     const command_arg *arg = &r->command->args[r->at.argument];
@@ -680,10 +679,10 @@ static void complete_argument(complete_request *r)
             offer_word(r, kv_code_name(rc));
         break;
     case ARG_SWITCH:
-        offer_all(r, switches);
+        offer_choices(r, "on|off");
         break;
     case ARG_EXPLAINED:
-        offer_all(r, switches);
+        offer_choices(r, "on|off");
         for (const command *c = registry.commands; c->name; c++)
             if (c->flags & COMMAND_EXPLAINED)
                 offer_word(r, c->name);
@@ -750,25 +749,13 @@ static void complete_option(complete_request *r)
         offer_rule_options(r);
 }
 
-/* "table|csv": one of these words. */
-static void offer_choices(complete_request *r, const char *choices)
-{
-    char word[64];
-    for (size_t n; *choices; choices += n + (choices[n] == '|')) {
-        n = strcspn(choices, "|");
-        snprintf(word, sizeof word, "%.*s", (int)n, choices);
-        offer_word(r, word);
-    }
-}
-
 static void complete_option_value(complete_request *r)
 {
-    static const char *const schedules[] = {"cosine(", "factor(", "multifactor(", "poly(", NULL};
     static const char scheduler[] = "--lr-scheduler ";
     const command_option *o = r->at.option;
     size_t n = sizeof scheduler - 1;
     if (!o && r->at.word >= n && strncmp(r->text + r->at.word - n, scheduler, n) == 0) {
-        offer_all(r, schedules);
+        offer_choices(r, "cosine(|factor(|multifactor(|poly(");
     } else if (!o) {
         offer_operands(r);
     } else if (o->kind == OPTION_PATH || o->kind == OPTION_OUTPUT) {
@@ -783,7 +770,7 @@ static void complete_option_value(complete_request *r)
         offer_contexts(r);
         r->out->joined = false;
     } else if (strcmp(o->value, "B") == 0) {
-        offer_all(r, truths);
+        offer_choices(r, "true|false");
     } else if (strcmp(o->value, "V") == 0) {
         offer_variables(r);
     } else if (strcmp(o->value, "TYPE") == 0) {
@@ -800,17 +787,11 @@ static void complete_option_value(complete_request *r)
 /* The names that a rule is given, its functions, and those that stand in it before the cursor. */
 static void complete_rule(complete_request *r)
 {
-    static const char *const words[] = {
-        "input", "stored",  "state",         "key",   "name", "t",     "lr",
-        "wd",    "base_lr", "rescale_grad",  "print", "if",   "else",  "rows present",
-        "skip",  "fail",    "clip_gradient", "not",   "true", "false", "none",
-        NULL};
-    static const char *const of_merges[] = {"models", "weights", "base", "key", "merged", "lora_A",
-                                            "lora_B", "lora_scale", "if", "else", "for", "in",
-                                            "fail", "not", "true", "false", "none", "zip(",
-                                            "enumerate(", "range(", "trimmed_mean(", "median(",
-                                            NULL};
-    offer_all(r, is_merge(r) ? of_merges : words);
+    offer_choices(r, "if|else|fail|not|true|false|none|key");
+    offer_choices(r, is_merge(r) ? "models|weights|base|merged|lora_A|lora_B|lora_scale|for|in|"
+                                   "zip(|enumerate(|range(|trimmed_mean(|median("
+                                 : "input|stored|state|name|t|lr|wd|base_lr|rescale_grad|print|"
+                                   "rows present|skip|clip_gradient");
     for (int i = 0; i < element_function_count; i++) {
         char word[32];
         snprintf(word, sizeof word, "%s(", element_functions[i].name);
@@ -840,7 +821,6 @@ static int compare_words(const void *a, const void *b)
 
 static void complete_expected(complete_request *r)
 {
-    static const char *const between[] = {"and", "or", "in", "by", "for", NULL};
     const char *rest;
     switch (r->at.expected) {
     case EXPECT_NOTHING:
@@ -860,7 +840,7 @@ static void complete_expected(complete_request *r)
         break;
     case EXPECT_OPERATOR:
         if (*r->typed)
-            offer_all(r, between);
+            offer_choices(r, "and|or|in|by|for");
         break;
     case EXPECT_MEMBER:
         complete_member(r);

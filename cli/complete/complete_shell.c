@@ -12,13 +12,13 @@
 #include "base/mem.h"
 #include "base/num.h"
 #include "checkpoint/checkpoint.h"
+#include "cmd/help.h"
 #include "launch/launch_options.h"
 #include "options/options.h"
 #include "options/shell_option.h"
 #include "run/run.h"
 #include "session/result.h"
 #include "session/session.h"
-#include "syntax/function.h"
 #include "syntax/hints.h"
 #include "term/terminal.h"
 
@@ -336,8 +336,11 @@ static void complete_line(request *r, int from, const shell_table *t)
     } else if (l.runs) {
         r->files = true;
     } else {
-        for (const command *c = registry.commands; c->name; c++)
-            offer(r, c->name, strlen(c->name), c->summary);
+        for (const command *c = registry.commands; c->name; c++) {
+            own_buf about = {0};
+            command_summary(&about, c);
+            offer(r, c->name, strlen(c->name), buf_text(&about));
+        }
         r->files = true;
     }
 }

@@ -132,7 +132,8 @@ int jobs_options_parse(jobs_options *o, int argc, char **argv, kv_err *e);
 /* ---- Texts ---- */
 
 /* Each is in a file of its name in launch/texts, from which the build takes it. Those of jobs of
- * Kubernetes are templates for launch_fill, but for the files that its pods get. */
+ * queues and of Kubernetes are templates for launch_fill, but for the files that pods get. */
 extern const char text_launch_help[], text_attach_help[], text_jobs_help[];
+extern const char text_sge_job[], text_slurm_job[], text_yarn_job[];
 extern const char text_k8s_map[], text_k8s_secret[], text_k8s_job[], text_k8s_pod[];
 extern const char text_k8s_launcher[], text_k8s_ssh[], text_k8s_ssh_config[], text_k8s_worker[];

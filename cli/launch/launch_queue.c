@@ -36,21 +36,13 @@ enum {
 static const struct template {
     const char *client, *file, *inner;
 } templates[LAUNCHER_NONE] = {
-    [LAUNCH_SGE] = {"qsub -sync y {folder}/job",
-                    "#!/bin/sh\n#$ -S /bin/sh\n#$ -N kvctl\n#$ -cwd\n#$ -r n\n"
-                    "#$ -pe {pe} {ranks}\n[#$ -q {queue}\n]"
-                    "#$ -o {folder}/out\n#$ -e {folder}/err\n: >{folder}/started\n"
-                    "{variables}exec {launch}\n",
-                    "mpi"},
-    [LAUNCH_SLURM] = {"salloc -Q -J kvctl -n {ranks}[ -p {queue}] sh {folder}/job",
-                      "#!/bin/sh\nexport SLURM_OVERLAP=1\n: >{'folder}/started\n"
-                      "{variables}exec {launch}\n",
+    [LAUNCH_SGE] = {"qsub -sync y {folder}/job", text_sge_job, "mpi"},
+    [LAUNCH_SLURM] = {"salloc -Q -J kvctl -n {ranks}[ -p {queue}] sh {folder}/job", text_slurm_job,
                       "mpi"},
     [LAUNCH_YARN] = {"yarn jar {jar} -jar {jar} -appname kvctl -shell_script {folder}/job "
                      "-num_containers 1 -container_vcores {ranks} -container_memory {memory} "
                      "-timeout 2147483647[ -queue {queue}]",
-                     "#!/bin/sh\ncd {'here} || exit\n{variables}exec {launch}\n",
-                     "local"}};
+                     text_yarn_job, "local"}};
 
 static int inner_command(launch_command *c, const launch_options *o, kv_err *e)
 {

@@ -101,9 +101,6 @@ typedef struct command {
     int flags;
     /* Runs the command of a STMT_COMMAND node; out receives its result. */
     int (*run)(session *s, const ast *call, result *out, kv_err *e);
-    const char *summary;                             /* one line */
-    const char *see;                                 /* "push, pull" or NULL */
-    const char *fails;                               /* codes, or NULL */
     /* The command as a method of MXNet, "pull(key, out, priority)": its name, and its parameters in
      * their order, first the arguments, then the options. A name before a colon is a dictionary
      * that may hold them. NULL: MXNet has no such method, and the

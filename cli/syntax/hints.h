@@ -10,6 +10,9 @@
 #include "lang/parse.h"
 #include "lang/source.h"
 
+/* texts/hints.txt: a line `KIND WORD: HINT` for each. */
+extern const char text_hints[];
+
 /* ---- Variables ---- */
 
 /* Adds a hint at $name to the error e of the command call in src, when a bare word of it is the

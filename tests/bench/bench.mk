@@ -27,9 +27,9 @@ $(BUILD)/tests/bench/optimizer_loops.o: ALL_CFLAGS += -O3 -march=native
 
 # kvctl with a command more. The loops that it measures against get what the store's have.
 kvbench := $(call obj,$(wildcard tests/bench/kvbench/*.c))
-$(BUILD)/kvbench_examples.c: cli/cmd/texts/examples.txt tests/bench/examples.txt scripts/embed
-	@cat $(filter %.txt,$^) | scripts/embed --text text_examples cmd/help.h /dev/stdin > $@
-$(BUILD)/kvbench: $(filter-out %/command_table.o %/text_examples.o,$(tool_obj)) $(lib_obj) $(BUILD)/kvbench_examples.o $(BUILD)/tests/bench/kvbench.o $(kvbench)
+$(BUILD)/kvbench_commands.c: cli/cmd/texts/commands.txt tests/bench/commands.txt scripts/embed
+	@cat $(filter %.txt,$^) | scripts/embed --text text_commands cmd/help.h /dev/stdin > $@
+$(BUILD)/kvbench: $(filter-out %/command_table.o %/text_commands.o,$(tool_obj)) $(lib_obj) $(BUILD)/kvbench_commands.o $(BUILD)/tests/bench/kvbench.o $(kvbench)
 	$(call say,LD)$(call link_tool,$(archives))
 $(BUILD)/tests/bench/kvbench/bench_stream.o: ALL_CFLAGS += $(loops)
 

@@ -17,9 +17,6 @@
       {"link", OPTION_FLAG, NULL}}, \
      COMMAND_PRINTS, \
      cmd_bench, \
-     "time the store by loops that move the same bytes: W1 to W5, W7, W8, all; on CPU or GPUs", \
-     "time, doctor", \
-     .fails = "usage, value, unsupported, memory, assert", \
      .check = cmd_bench_check}
 
 #include "command_table.c"

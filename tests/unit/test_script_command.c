@@ -56,7 +56,6 @@ static const command scan = {
                 {"brief", OPTION_FLAG, NULL}},
     .flags = COMMAND_GIVES,
     .run = cmd_scan,
-    .summary = "shows its words",
 };
 
 /* A session whose first command is the one above. */
