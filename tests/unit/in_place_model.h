@@ -203,6 +203,19 @@ static inline char *half_of(const model *m)
     return state;
 }
 
+/* What most tests begin with: a small change, what it leaves when it is cut short, and a folder. */
+#define SMALL_CHANGE()                                                                             \
+    own_model *m = model_small();                                                                  \
+    own_text *half = half_of(m);                                                                   \
+    IN_FOLDER(NAME, JOURNAL)
+
+/* A file in this state, of the size of m, with the journal of m beside it. */
+static inline void put_state(const model *m, const char *state)
+{
+    put_file(NAME, state, m->bytes);
+    put_journal(m, JOURNAL);
+}
+
 static inline void check_refused(kv_code code, const char *text, const char *hint)
 {
     kv_err e = {0};

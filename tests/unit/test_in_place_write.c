@@ -110,9 +110,8 @@ TEST(in_place_clone)
 /* A reader of A keeps it, and nobody waits for that; a session would write its store over B. */
 TEST(in_place_clone_beside_others)
 {
-    own_model *m = model_small();
+    SMALL_CHANGE();
     clone_fails = -1;
-    IN_FOLDER(NAME, NULL);
     put_file(NAME, m->a, m->bytes);
     checkpoint *c = MADE(checkpoint, checkpoint_open, NAME, NULL);
     CHECK_OK(change(m, NAME, &e));
@@ -218,9 +217,8 @@ TEST(in_place_open_errors)
 
 TEST(in_place_file_changes_meanwhile)
 {
-    own_model *m = model_small();
+    SMALL_CHANGE();
     in_place *j;
-    IN_FOLDER(NAME, NULL);
     for (int i = 0; i < 2; i++) {
         put_file(NAME, m->a, m->bytes);
         CHECK(utimensat(AT_FDCWD, NAME, (struct timespec[]){{1, 0}, {1, 0}}, 0) == 0);
@@ -240,8 +238,7 @@ static int always(void)
 
 TEST(in_place_interrupted)
 {
-    own_model *m = model_small();
-    IN_FOLDER(NAME, NULL);
+    SMALL_CHANGE();
     put_file(NAME, m->a, m->bytes);
     in_place *j = MADE(in_place, in_place_open, NAME);
     CHECK_OK(put_all(j, m, &e));
@@ -255,8 +252,7 @@ TEST(in_place_interrupted)
  */
 TEST(in_place_without_memory)
 {
-    own_model *m = model_small();
-    IN_FOLDER(NAME, NULL);
+    SMALL_CHANGE();
     for (int64_t n = 1, made = n; n <= made; n++) {
         e = (kv_err){0};
         put_file(NAME, m->a, m->bytes);
