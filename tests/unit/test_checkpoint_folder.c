@@ -270,10 +270,9 @@ TEST(checkpoint_folder_cut)
     CHECK(truncate(d.file, about.st_size - 1) == 0);
     folder_refused(&d, d.path, KV_E_FORMAT,
                    "%/x.safetensors: cut within its data: 1 of 2 bytes are missing", "");
-    checkpoint *m =
+    own_checkpoint *m =
         folder_findings(d.path, "x.safetensors -: cut within its data: 1 of 2 bytes are missing\n");
     holds(m, "a c");
-    checkpoint_close(m);
 }
 
 /* Opening a pipe would wait. */
@@ -351,7 +350,7 @@ TEST(checkpoint_index_refuses)
     folder_text(&d, INDEX,
                 "{\"weight_map\":{\"a\":\"../x\",\"c\":\"y.safetensors\","
                 "\"c\":\"y.safetensors\",\"d\":4}}");
-    checkpoint *m = folder_findings(
+    own_checkpoint *m = folder_findings(
         d.path, INDEX " a: the file of tensor \"a\" is a name that leaves the folder\n" INDEX
                       " d: the file of tensor \"d\" is not a text\n" INDEX
                       " c: tensor \"c\" stands there twice\n"
@@ -361,7 +360,6 @@ TEST(checkpoint_index_refuses)
     folder_text(&d, INDEX, "{}");
     m = folder_findings(d.path, INDEX " -: it has no \"weight_map\"\n");
     holds(m, "a b c");
-    checkpoint_close(m);
 }
 
 /* 200,000 tensors in one index: no step is quadratic. */

@@ -59,13 +59,17 @@ static void write_store(const char *path, bool states)
     CHECK_OK(kv_save(s, path, &e));
 }
 
+/* A folder, and a store in it that was opened. */
+#define LATER(states)                                                                              \
+    IN_FOLDER(FILE_NAME, NULL);                                                                    \
+    write_store(FILE_NAME, states);                                                                \
+    own_kv *s = load_later(FILE_NAME)
+
 /* ---- When a key is read ---- */
 
 TEST(load_later_reads_a_key_when_it_is_needed)
 {
-    IN_FOLDER(FILE_NAME, NULL);
-    write_store(FILE_NAME, true);
-    own_kv *s = load_later(FILE_NAME);
+    LATER(true);
     CHECK(info_of(s, name("a")).unread > 0 && info_of(s, name("b")).unread > 0);
     CHECK(info_of(s, name("a")).unread != info_of(s, name("b")).unread);
     CHECK(info_of(s, name("a")).unread_inode == info_of(s, name("b")).unread_inode);
@@ -95,24 +99,6 @@ TEST(load_later_reads_a_key_when_it_is_needed)
     check_array(out, 3);
     kv_array_unref(out);
     CHECK_INT(info_of(s, c).unread, 0);
-}
-
-TEST(load_later_transactions_and_names)
-{
-    IN_FOLDER(FILE_NAME, NULL);
-    write_store(FILE_NAME, false);
-    own_kv *s = load_later(FILE_NAME);
-    kv_key keys[] = {name("a"), name("b"), name("c")}, other = name("x");
-    CHECK_OK(kv_begin(s, &e));
-    push_one(s, keys[0], numbers(LARGE, 7));
-    CHECK_OK(kv_delete(s, &keys[1], 1, &e));
-    CHECK_OK(kv_rename(s, &keys[2], &other, &e));
-    check_all(s, other, 3);
-    CHECK_OK(kv_rollback(s, &e));
-    check_all(s, keys[0], 1);
-    CHECK(info_of(s, keys[1]).unread > 0);
-    check_all(s, keys[1], 2);
-    check_all(s, keys[2], 3);
 }
 
 /* ---- Beside kv_load ---- */
@@ -265,13 +251,10 @@ static void check_changed(kv *s, const char *want)
     kv_key b = name("b"), c = name("c");
     const void *data;
     check_all(s, name("a"), 9);
-    CHECK_INT(pull(s, b, &out, &e), KV_E_IO);
-    CHECK_TEXT(e.text, want);
+    CHECK_ERR(pull(s, b, &out, &e), KV_E_IO, want);
     e = (kv_err){0};
     CHECK_INT(kv_array_read(out, &data, &e), KV_E_IO); /* nor half of them */
-    e = (kv_err){0};
-    CHECK_INT(kv_push(s, &c, 1, &value, NULL, &e), KV_E_IO);
-    CHECK_TEXT(e.text, want);
+    CHECK_ERR(kv_push(s, &c, 1, &value, NULL, &e), KV_E_IO, want);
     CHECK_INT(info_of(s, c).pushes, 0);
 }
 
@@ -301,21 +284,16 @@ TEST(load_later_file_that_is_changed_behind_its_time)
 {
     struct stat about;
     own_array *out = NULL;
-    IN_FOLDER(FILE_NAME, NULL);
-    write_store(FILE_NAME, false);
-    own_kv *s = load_later(FILE_NAME);
+    LATER(false);
     CHECK(stat(FILE_NAME, &about) == 0);
     put_byte(FILE_NAME, info_of(s, name("b")).unread + 400, 1);
     set_time(FILE_NAME, &about.st_mtim);
-    CHECK_INT(pull(s, name("b"), &out, &e), KV_E_IO);
-    CHECK_TEXT(e.text, CHANGED);
+    CHECK_ERR(pull(s, name("b"), &out, &e), KV_E_IO, CHANGED);
 }
 
 TEST(load_later_file_that_becomes_shorter)
 {
-    IN_FOLDER(FILE_NAME, NULL);
-    write_store(FILE_NAME, false);
-    own_kv *s = load_later(FILE_NAME);
+    LATER(false);
     push_one(s, name("a"), numbers(LARGE, 9));
     CHECK(truncate(FILE_NAME, info_of(s, name("b")).unread) == 0);
     check_changed(s, "w.kvs: the file became shorter while it was read");
@@ -323,9 +301,7 @@ TEST(load_later_file_that_becomes_shorter)
 
 TEST(load_later_file_that_is_replaced)
 {
-    IN_FOLDER(FILE_NAME, NULL);
-    write_store(FILE_NAME, false);
-    own_kv *s = load_later(FILE_NAME);
+    LATER(false);
     write_store("other.kvs", true);
     CHECK(rename("other.kvs", FILE_NAME) == 0);
     check_all(s, name("b"), 2);
