@@ -5,8 +5,6 @@
 
 #define NAME "x.gguf"
 
-/* ---- Files ----------------------------------------------------------------------------------- */
-
 static void put_u32(buf *b, uint32_t x)
 {
     buf_put(b, (const char *)&x, sizeof x);
@@ -67,8 +65,6 @@ static void opens(test_folder *d, const buf *b, int ntensors)
     own_checkpoint *c = MADE(checkpoint, checkpoint_open, folder_file(d, NAME), NULL);
     CHECK_INT(checkpoint_count(c), ntensors);
 }
-
-/* ---- The header ------------------------------------------------------------------------------ */
 
 TEST(checkpoint_gguf_head)
 {
@@ -217,8 +213,6 @@ TEST(checkpoint_gguf_lists)
     CHECK_INT(strlen(checkpoint_metadata(c, "t64")), 1 + 64 * 4);
 }
 
-/* ---- Tensors --------------------------------------------------------------------------------- */
-
 TEST(checkpoint_gguf_tensors)
 {
     static const struct {
@@ -316,8 +310,6 @@ TEST(checkpoint_gguf_findings)
     CHECK_INT(checkpoint_count(c), 0);
 }
 
-/* ---- Changed files --------------------------------------------------------------------------- */
-
 TEST(checkpoint_gguf_cut)
 {
     own_folder d = folder_new();
@@ -334,8 +326,6 @@ TEST(checkpoint_gguf_cut)
         CHECK_INT(e.code, rc);
     }
 }
-
-/* ---- Split models ---------------------------------------------------------------------------- */
 
 /* A part with these tensors, each an F32 of one element, its name's first byte; total < 0: it does
  * not say. */

@@ -25,8 +25,6 @@ static void put_header(test_folder *d, const char *file, const char *header, con
     folder_put(d, file, all.data, all.len);
 }
 
-/* ---- Files that change ----------------------------------------------------------------------- */
-
 #define X_HEADER "{\"x\":{\"dtype\":\"U8\",\"shape\":[3],\"data_offsets\":[0,3]}}"
 
 static void check_data(const checkpoint *c, const char *want)
@@ -100,8 +98,6 @@ TEST(checkpoint_hostile_enormous)
     CHECK(memcmp(data, "\0\0", 3) == 0);
 }
 
-/* ---- What is no file ------------------------------------------------------------------------- */
-
 TEST(checkpoint_hostile_no_file)
 {
     own_folder d = folder_new();
@@ -119,8 +115,6 @@ TEST(checkpoint_hostile_no_file)
     folder_refused(&d, d.path, KV_E_IO, "%/m.safetensors: a shard has to be a regular file", "");
     close(s);
 }
-
-/* ---- Streams --------------------------------------------------------------------------------- */
 
 static int stop_soon(void)
 {
@@ -148,8 +142,6 @@ TEST(checkpoint_hostile_no_stdin)
     CHECK_ERR(checkpoint_open(&c, "-", NULL, &e), KV_E_IO,
               "cannot read \"stdin\": Bad file descriptor");
 }
-
-/* ---- Long headers ---------------------------------------------------------------------------- */
 
 /* Headers are asked to end, too. */
 TEST(checkpoint_hostile_header_interrupted)
