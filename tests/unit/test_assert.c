@@ -58,8 +58,6 @@ TEST(assert_is_an_error_of_every_later_call)
     kv_free(store);
 }
 
-/* ---- The call that finds it ---- */
-
 static int fail(void)
 {
     FAIL();

@@ -99,8 +99,6 @@ static void check_same(kv *a, kv *b, int64_t n)
     }
 }
 
-/* ---- Numbers ---- */
-
 /* The code of one value of a push, by the definition. */
 static float model(float *residual, float g, bool one, float t)
 {
@@ -250,8 +248,6 @@ TEST(compress_contexts)
     check_same(s, same, 100);
 }
 
-/* ---- The setting ---- */
-
 TEST(compress_error_tells_the_parameter)
 {
     static const struct {
@@ -313,8 +309,6 @@ TEST(compress_local)
     CHECK_TEXT(e.hint, "the type device does, between its contexts");
 }
 
-/* ---- Transactions ---- */
-
 TEST(compress_transactions)
 {
     TWO_STORES(100);
@@ -333,8 +327,6 @@ TEST(compress_transactions)
     CHECK_OK(kv_commit(s, &e));
     check_same(s, same, 100);
 }
-
-/* ---- Files ---- */
 
 TEST(compress_save)
 {
@@ -479,8 +471,6 @@ TEST(compress_malformed_files)
         CHECK_ERR(kv_load(&back, path, &e), KV_E_FORMAT, want);
     }
 }
-
-/* ---- Memory ---- */
 
 /* Whichever allocation of a push fails: nothing changes, and the push that succeeds at last gives
  * what it would have given at once. */

@@ -104,8 +104,6 @@ TEST(delete_takes_keys_that_are_borrowed_from_the_store)
     CHECK(strstr(text, "\"rename a, z\"") && strstr(text, "\"keys\":[\"a\",\"z\"]"));
 }
 
-/* ---- Optimizers ---- */
-
 static void train(kv *s, kv_key key, int n)
 {
     for (int i = 0; i < n; i++)
@@ -202,8 +200,6 @@ TEST(rename_takes_names_along)
     check_keys(s, "v=-4 z=-2 ");
 }
 
-/* ---- Errors ---- */
-
 /* Deletes n keys, or renames the first of two; the store stays as it is. */
 static void refuses(kv *s, bool renames, const kv_key *keys, int64_t n, kv_code code,
                     const char *text)
@@ -273,8 +269,6 @@ TEST(delete_is_refused_in_an_updater)
     check_keys(s, "3=1 ");
 }
 
-/* ---- What is under way ---- */
-
 enum { LARGE = 1 << 20 };
 
 static kv_array *large(double x)
@@ -303,8 +297,6 @@ TEST(delete_waits_for_what_is_under_way)
     }
     CHECK_INT(kv_num_keys(s), 0);
 }
-
-/* ---- Transactions ---- */
 
 TEST(delete_and_rename_are_rolled_back)
 {
@@ -355,8 +347,6 @@ TEST(delete_rolled_back_gives_the_kind_of_keys_back)
     CHECK_OK(kv_rollback(s, &e));
     CHECK_INT(kv_num_keys(s), 0);
 }
-
-/* ---- Random calls ---- */
 
 enum { NAMES = 40 };
 

@@ -76,8 +76,6 @@ static kv *trained(const training *how)
     return s;
 }
 
-/* ---- Files ---- */
-
 typedef struct bytes {
     char *data;
     size_t n;
@@ -108,8 +106,6 @@ static void check_saved(kv *s, bytes want)
     CHECK_OK(kv_save(s, other, &e));
     check_bytes(other, want);
 }
-
-/* ---- The faults ---- */
 
 /* Runs one(arg, n) for every allocation n that it makes, see mem_fail_at; then for -n. one returns
  * how many it made. */
@@ -216,8 +212,6 @@ static void each_training(bool states, int64_t (*one)(void *arg, int64_t n))
         mem_free(s.after.data);
     }
 }
-
-/* ---- delete and rename ---- */
 
 /* A transaction, if it is wanted, and what is done to the keys in it, from *done on, which counts
  * the calls that succeeded. */

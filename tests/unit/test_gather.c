@@ -4,8 +4,6 @@
 #include "cpu/cpu.h"
 #include "store_help.h"
 
-/* ---- Rows ---- */
-
 enum { ROWS = 301, N = 101, ARRAYS = 5 };
 
 /* n rows of some arrays, whose rows have these bytes, to rooms and changed back. */
@@ -59,8 +57,6 @@ TEST(gather_each_and_scatter)
             check_each((const int64_t[]){size, size, size, size, size}, n);
         }
 }
-
-/* ---- Rules ---- */
 
 #define STEPS                                                                                      \
     "state a, b, c; a = a * 0.9 + input; b += a * a; c = input; "                                  \

@@ -432,7 +432,8 @@ TEST(json_write_stream)
     enum { ROWS = 30000 };
     char *text = NULL;
     size_t n = 0;
-    own_array *a = MADE(kv_array, kv_array_new, KV_FLOAT32, 3, (int64_t[]){ROWS, 1, 2}, (kv_ctx){0});
+    own_array *a =
+        MADE(kv_array, kv_array_new, KV_FLOAT32, 3, (int64_t[]){ROWS, 1, 2}, (kv_ctx){0});
     float *data = array_data(a);
     for (int32_t i = 0; i < 2 * ROWS; i++)
         data[i] = (float)i / 3;

@@ -15,8 +15,6 @@
 
 enum { LARGE = 5000 }; /* elements, far more than an array read at once has */
 
-/* ---- Stores ---- */
-
 static kv *load_later(const char *path)
 {
     return MADE(kv, kv_load_later, path);
@@ -65,8 +63,6 @@ static void write_store(const char *path, bool states)
     write_store(FILE_NAME, states);                                                                \
     own_kv *s = load_later(FILE_NAME)
 
-/* ---- When a key is read ---- */
-
 TEST(load_later_reads_a_key_when_it_is_needed)
 {
     LATER(true);
@@ -100,8 +96,6 @@ TEST(load_later_reads_a_key_when_it_is_needed)
     kv_array_unref(out);
     CHECK_INT(info_of(s, c).unread, 0);
 }
-
-/* ---- Beside kv_load ---- */
 
 static uint64_t seed;
 
@@ -225,8 +219,6 @@ TEST(load_later_gives_the_same_store)
     unlink("again.kvs");
 }
 
-/* ---- Files that are changed meanwhile ---- */
-
 static void put_byte(const char *path, int64_t at, int by)
 {
     unsigned char byte = 0;
@@ -323,8 +315,6 @@ TEST(load_later_damaged_file)
                "w.kvs: the file is damaged: the data of \"b\" are not what was written");
 }
 
-/* ---- Files of other tools ---- */
-
 TEST(load_later_bools_are_checked_when_they_are_read)
 {
     own_array *out = NULL;
@@ -381,8 +371,6 @@ TEST(load_later_holes_stay_holes)
     kv_array_unref(a);
     check_all(s, name("k"), 5);
 }
-
-/* ---- Memory ---- */
 
 TEST(load_later_without_memory)
 {
