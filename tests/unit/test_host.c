@@ -166,16 +166,12 @@ static const char *format(const char *fmt, const host *args, int n)
 #define FORMAT(fmt, ...)                                                                           \
     format(fmt, (const host[]){__VA_ARGS__}, (int)(sizeof(host[]){__VA_ARGS__} / sizeof(host)))
 
-TEST(host_format_directives)
+TEST(host_format)
 {
     CHECK_TEXT(FORMAT("update on key: %d", I(7)), "update on key: 7");
     CHECK_TEXT(FORMAT("%s|%r|%%|%s", X("a'b"), X("a'b"), host_none()), "a'b|\"a'b\"|%|None");
     CHECK_TEXT(FORMAT("[%5d|%-5d|%05d|%+d|% d]", I(42), I(42), I(-42), I(42), I(42)),
                "[   42|42   |-0042|+42| 42]");
-}
-
-TEST(host_format_numbers)
-{
     CHECK_TEXT(FORMAT("%.3f|%9.2e|%g|%f", F(3.14159), F(12345.678), F(0.1), I(2)),
                "3.142| 1.23e+04|0.1|2.000000");
     CHECK_TEXT(FORMAT("%08.2f|%-8.2f|%+.1f", F(-3.14159), F(2.5), F(2.25)),
