@@ -385,16 +385,6 @@ static void each_lie(test_folder *d, const image *m, int i, size_t n, size_t lie
     }
 }
 
-TEST(checkpoint_fuzz_files_are_valid)
-{
-    for (int k = 0; k < NIMAGES; k++) {
-        own_folder d = folder_of(&images[k]);
-        own_checkpoint *c = MADE(checkpoint, checkpoint_open, path_of(&d, &images[k]), NULL);
-        CHECK_INT(checkpoint_count(c), images[k].tensors);
-        exercise(&d, &images[k]);
-    }
-}
-
 /* Every number and every name of the texts, each lie in turn. */
 TEST(checkpoint_fuzz_texts)
 {

@@ -270,14 +270,6 @@ TEST(file_sync)
     check_file("y", "old");
 }
 
-/* A file as a writer would have left it that was killed long ago. */
-static void leave_behind(const char *name, time_t age)
-{
-    struct timespec times[2] = {{.tv_sec = time(NULL) - age}, {.tv_sec = time(NULL) - age}};
-    FILE *f = fopen(name, "w");
-    CHECK(f && fclose(f) == 0 && utimensat(AT_FDCWD, name, times, 0) == 0);
-}
-
 static pid_t ended_process(void)
 {
     pid_t pid = fork();
@@ -287,28 +279,41 @@ static pid_t ended_process(void)
     return pid;
 }
 
+/* Files as writers would have left them that were killed long ago, and others. */
 TEST(file_clean)
 {
-    static const char *const stay[] = {".kv-7-.tmp", ".kv--7.tmp", ".kv-7-8.tmp2", "kv-7-8.tmp"};
+    const struct {
+        const char *name;
+        pid_t pid;
+        time_t age;
+        bool stays;
+    } left[] = {
+        {".kv-7-.tmp", 0, 1000, true},       {".kv--7.tmp", 0, 1000, true},
+        {".kv-7-8.tmp2", 0, 1000, true},     {"kv-7-8.tmp", 0, 1000, true},
+        {".kv-7-8.tmp", 0, 90000, false},    {".kv-1234567-12.tmp", 0, 90000, false},
+        {".kv-%d-8.tmp", getpid(), 90000, false},
+        {".kv-%d-9.tmp", getpid(), 4000, true}, /* the clock was set forth by an hour meanwhile */
+        {".kv-%d-9.tmp", ended_process(), 0, false},
+        {".kv-%d-10.tmp", getpid(), -1, true}, /* a folder of a writer that lives, */
+        {".kv-%d-10.tmp", ended_process(), -1, false}, /* and of one that does not */
+    };
+    enum { LEFT = sizeof left / sizeof *left };
+    char names[LEFT][64], inside[80];
     file_out slow, out;
-    IN_FOLDER(NULL, NULL);
-    for (size_t i = 0; i < 4; i++)
-        leave_behind(stay[i], 1000);
-    char living[64], dead[64], of_another[64];
-    snprintf(living, sizeof living, ".kv-%ld-9.tmp", (long)getpid());
-    snprintf(of_another, sizeof of_another, ".kv-%ld-8.tmp", (long)getpid());
-    snprintf(dead, sizeof dead, ".kv-%ld-9.tmp", (long)ended_process());
-    leave_behind(".kv-7-8.tmp", 90000);
-    leave_behind(".kv-1234567-12.tmp", 90000);
-    leave_behind(of_another, 90000);
-    leave_behind(living, 4000); /* the clock was set forth by an hour meanwhile */
-    leave_behind(dead, 0);
-    /* folders of a writer that lives, and of one that does not */
-    char folder[64], left[64], inside[80];
-    snprintf(folder, sizeof folder, ".kv-%ld-10.tmp", (long)getpid());
-    snprintf(left, sizeof left, ".kv-%ld-10.tmp", (long)ended_process());
-    snprintf(inside, sizeof inside, "%s/x", left);
-    CHECK(mkdir(folder, 0777) == 0 && mkdir(left, 0777) == 0);
+    IN_FOLDER("slow", NULL);
+    for (int i = 0; i < LEFT; i++) {
+        time_t then = time(NULL) - left[i].age;
+        struct timespec times[2] = {{.tv_sec = then}, {.tv_sec = then}};
+        if (left[i].pid)
+            snprintf(names[i], sizeof *names, left[i].name, (int)left[i].pid);
+        else
+            strcpy(names[i], left[i].name);
+        CHECK(left[i].age >= 0 || mkdir(names[i], 0777) == 0);
+        if (left[i].age >= 0)
+            file_fill(names[i], "", 0);
+        CHECK(left[i].age < 0 || utimensat(AT_FDCWD, names[i], times, 0) == 0);
+    }
+    snprintf(inside, sizeof inside, "%s/x", names[LEFT - 1]);
     write_file(inside, "old");
     /* one that a slow writer holds */
     CHECK_OK(file_out_open(&slow, "slow", &e));
@@ -316,17 +321,13 @@ TEST(file_clean)
     struct timespec long_ago[2] = {{.tv_sec = 1000}, {.tv_sec = 1000}};
     CHECK(utimensat(AT_FDCWD, slow.temp, long_ago, 0) == 0);
     CHECK_OK(file_out_open(&out, "x", &e));
-    CHECK_INT(entries(), 13);
     file_out_clean(&out);
-    CHECK_INT(entries(), 8);
-    CHECK(access(dead, F_OK) != 0 && access(left, F_OK) != 0 && access(of_another, F_OK) != 0);
-    CHECK(access(".kv-7-8.tmp", F_OK) != 0 && access(".kv-1234567-12.tmp", F_OK) != 0);
+    for (int i = 0; i < LEFT; i++)
+        CHECK_INT(remove(names[i]) == 0, left[i].stays);
+    CHECK_INT(entries(), 2);
     CHECK_OK(file_out_commit(&slow, &e));
     check_file("slow", "new");
     file_out_abandon(&out);
-    for (size_t i = 0; i < 4; i++)
-        CHECK(unlink(stay[i]) == 0);
-    CHECK(unlink(living) == 0 && rmdir(folder) == 0 && unlink("slow") == 0);
 }
 
 TEST(file_errors)

@@ -291,15 +291,6 @@ TEST(load_later_file_that_becomes_shorter)
     check_changed(s, "w.kvs: the file became shorter while it was read");
 }
 
-TEST(load_later_file_that_is_replaced)
-{
-    LATER(false);
-    write_store("other.kvs", true);
-    CHECK(rename("other.kvs", FILE_NAME) == 0);
-    check_all(s, name("b"), 2);
-    CHECK_INT(info_of(s, name("b")).pushes, 0);
-}
-
 TEST(load_later_damaged_file)
 {
     IN_FOLDER(FILE_NAME, NULL);
