@@ -23,18 +23,6 @@ static test_folder two_shards(const char *index)
     "{\"metadata\":{\"total_size\":3,\"x\":[{}]},\"weight_map\":{\"c\":\"y.safetensors\","         \
     "\"a\":\"x.safetensors\",\"b\":\"x.safetensors\"}}\n"
 
-/* A safetensors file with this header, and the bytes 0, 1, … */
-static void put_header(test_folder *d, const char *file, const char *header, int n)
-{
-    uint64_t length = strlen(header);
-    own_buf text = {0};
-    buf_put(&text, (const char *)&length, 8);
-    buf_add(&text, header);
-    for (int i = 0; i < n; i++)
-        buf_char(&text, (char)i);
-    folder_put(d, file, text.data, text.len);
-}
-
 static void holds(const checkpoint *m, const char *want)
 {
     own_buf names = {0};
@@ -264,7 +252,7 @@ TEST(checkpoint_folder_left_out)
 {
     static const char header[] = "{\"c\":{\"dtype\":\"U128\",\"shape\":[],\"data_offsets\":[0,1]}}";
     own_folder d = two_shards(RIGHT);
-    put_header(&d, "y.safetensors", header, 0);
+    folder_header(&d, "y.safetensors", header, "", 0);
     finds(d.path, "a b",
           "y.safetensors c: tensor \"c\" has the dtype \"U128\", which is not read\n");
 }
@@ -409,7 +397,7 @@ TEST(checkpoint_weights)
         "\"__rows__/r/data\":{\"dtype\":\"U8\",\"shape\":[],\"data_offsets\":[5,6]}}";
     own_folder d = folder_new();
     own_checkpoint *m = NULL;
-    put_header(&d, "s.kvs", header, 6);
+    folder_header(&d, "s.kvs", header, "\0\1\2\3\4\5", 6);
     CHECK_OK(
         checkpoint_open(&m, folder_file(&d, "s.kvs"), &(checkpoint_options){.weights = true}, &e));
     holds(m, "w __key____x __x __rows__/r/data");
@@ -425,7 +413,7 @@ TEST(checkpoint_weights)
     checkpoint_close(m);
     /* another tool's file is left alone, whatever its names */
     memcpy(strstr(header, "kvstore.format"), "kvstare", 7);
-    put_header(&d, "s.kvs", header, 6);
+    folder_header(&d, "s.kvs", header, "\0\1\2\3\4\5", 6);
     CHECK_OK(
         checkpoint_open(&m, folder_file(&d, "s.kvs"), &(checkpoint_options){.weights = true}, &e));
     CHECK_INT(checkpoint_count(m), 6);

@@ -14,17 +14,6 @@ static checkpoint *open_path(const char *path)
     return MADE(checkpoint, checkpoint_open, path, NULL);
 }
 
-/* A safetensors file with this header. */
-static void put_header(test_folder *d, const char *file, const char *header, const char *data)
-{
-    own_buf all = {0};
-    uint64_t n = strlen(header);
-    buf_put(&all, (const char *)&n, sizeof n);
-    buf_add(&all, header);
-    buf_add(&all, data);
-    folder_put(d, file, all.data, all.len);
-}
-
 #define X_HEADER "{\"x\":{\"dtype\":\"U8\",\"shape\":[3],\"data_offsets\":[0,3]}}"
 
 static void check_data(const checkpoint *c, const char *want)
@@ -44,8 +33,8 @@ TEST(checkpoint_hostile_replaced)
 {
     own_folder d = folder_new();
     char old[300];
-    put_header(&d, "m.safetensors", X_HEADER, "old");
-    put_header(&d, "new", X_HEADER, "new");
+    folder_header(&d, "m.safetensors", X_HEADER, "old", 3);
+    folder_header(&d, "new", X_HEADER, "new", 3);
     strcpy(old, folder_file(&d, "m.safetensors"));
     own_checkpoint *c = open_path(old);
     CHECK(rename(folder_file(&d, "new"), old) == 0);
@@ -61,7 +50,7 @@ TEST(checkpoint_hostile_cut)
     char path[300], want[400];
     const void *data;
     kv_array *a = NULL;
-    put_header(&d, "m.safetensors", X_HEADER, "old");
+    folder_header(&d, "m.safetensors", X_HEADER, "old", 3);
     strcpy(path, folder_file(&d, "m.safetensors"));
     snprintf(want, sizeof want, "%s: the file became shorter while it was read", path);
     own_checkpoint *c = open_path(path);
@@ -84,7 +73,7 @@ TEST(checkpoint_hostile_enormous)
              "\"b\":{\"dtype\":\"U8\",\"shape\":[3],\"data_offsets\":[%lld,%lld]}}",
              (long long)huge / 3, (long long)huge / 3 * 3, (long long)huge / 3 * 3,
              (long long)huge / 3 * 3 + 3);
-    put_header(&d, "m.safetensors", header, "");
+    folder_header(&d, "m.safetensors", header, "", 0);
     strcpy(path, folder_file(&d, "m.safetensors"));
     if (truncate(path, 8 + (off_t)strlen(header) + huge / 3 * 3 + 3) != 0) {
         folder_remove(&d);
@@ -153,7 +142,7 @@ TEST(checkpoint_hostile_header_interrupted)
         buf_printf(&header, "%s\"%d\":{\"dtype\":\"U8\",\"shape\":[0],\"data_offsets\":[0,0]}",
                    i ? "," : "{", i);
     buf_char(&header, '}');
-    put_header(&d, "m.safetensors", buf_text(&header), "");
+    folder_header(&d, "m.safetensors", buf_text(&header), "", 0);
     stop_ask(stop_soon);
     CHECK_ERR(checkpoint_open(&c, folder_file(&d, "m.safetensors"), NULL, &e), KV_E_INTERRUPTED,
               "interrupted");

@@ -8,8 +8,6 @@
 #include "checkpoint/checkpoint_write.h"
 #include "in_place_model.h"
 
-/* ---- Readers --------------------------------------------------------------------------------- */
-
 /* A reader finds the file with these bytes and the journal of m: it is `want` afterwards. */
 static void check_ends(const model *m, const char *state, const char *want)
 {
@@ -77,23 +75,15 @@ TEST(in_place_journal_of_a_file_that_another_program_wrote)
 /* The journal of an earlier version, which had the old bytes too, of a file of 328 bytes. */
 TEST(in_place_journal_of_an_earlier_version)
 {
-    static const unsigned char journal[] = {
-        'k',  'v',  'j',  'o',  'u',  'r',  'n',  '1',  0x1e, 0x3b, 0,    0,    0,    0,    0,
-        0,    0x48, 1,    0,    0,    0,    0,    0,    0,    0x78, 0,    0,    0,    0,    0,
-        0,    0,    0x72, 0,    0,    0,    0,    0,    0,    0,    5,    0,    0,    0,    0,
-        0,    0,    0,    0x70, 0xa5, 0xeb, 0x60, 0x7f, 0xe4, 0x5c, 0x84, 0x59, 0x6e, 0xae, 0xc6,
-        0xd3, 0x3b, 0x22, 0xbe, 0,    0,    0,    0,    0,    0,    0,    0,    0x22, 0,    0,
-        0,    5,    0,    0,    0,    0x88, 0x05, 0x04, 0xab, 0x65, 0x5e, 0x88, 0xae, 0x65, 0x59,
-        0x88, 0xc0, 0x02, 0x02, 0x96, 0x8d, 0x98, 0x8d, 0x31, 0x4d, 0xf6, 0x40, 0xf6, 0x29, 0x8a,
-        0x84, 0x80, 0x84, 0xb9, 0x01, 0x5f, 0xb9, 0x52, 0xb9};
+    static const char journal[] =
+        "kvjourn1\36;\0\0\0\0\0\0H\1\0\0\0\0\0\0x\0\0\0\0\0\0\0r\0\0\0\0\0\0\0\5\0\0\0\0\0\0\0p"
+        "\245\353`\177\344\134\204Yn\256\306\323;\42\276\0\0\0\0\0\0\0\0\42\0\0\0\5\0\0\0\210\5\4"
+        "\253e^\210\256eY\210\300\2\2\226\215\230\2151M\366@\366)\212\204\200\204\271\1_\271R\271";
     static const struct {
         int64_t at, n;
         const char *now;
-    } places[] = {{162, 4, "\xae\x65\x59\x88"},
-                  {246, 2, "\x98\x8d"},
-                  {260, 2, "\x40\xf6"},
-                  {272, 2, "\x80\x84"},
-                  {320, 2, "\x52\xb9"}};
+    } places[] = {{162, 4, "\xae\x65\x59\x88"}, {246, 2, "\x98\x8d"}, {260, 2, "\x40\xf6"},
+                  {272, 2, "\x80\x84"}, {320, 2, "\x52\xb9"}};
     char half[328] = IN_PLACE_MARK "{\"w\":{\"dtype\":\"BF16\",\"shape\":[100],"
                                    "\"data_offsets\":[0,200]}}",
          whole[328];
@@ -103,11 +93,11 @@ TEST(in_place_journal_of_an_earlier_version)
     memcpy(whole, "\x78\0\0\0\0\0\0", 8);
     IN_FOLDER(NAME, NULL);
     put_file(NAME, whole, sizeof whole);
-    put_file(JOURNAL, journal, sizeof journal);
+    put_file(JOURNAL, journal, sizeof journal - 1);
     CHECK_OK(read_it(NAME, &e));
     check_holds(whole, sizeof whole);
     put_file(NAME, half, sizeof half);
-    put_file(JOURNAL, journal, sizeof journal);
+    put_file(JOURNAL, journal, sizeof journal - 1);
     CHECK_OK(read_it(NAME, &e));
     for (int i = 0; i < 5; i++)
         memcpy(whole + places[i].at, places[i].now, (size_t)places[i].n);
@@ -253,35 +243,33 @@ TEST(in_place_journal_elsewhere)
     CHECK_OK(read_it(NAME, &e));
 }
 
+/* A change of the file at `path`, which is `file`, that was cut short is ended, and done again. */
+static void check_journal(const char *path, const char *file, const char *journal)
+{
+    own_model *m = model_small();
+    own_text *half = half_of(m);
+    put_file(file, half, m->bytes);
+    put_journal(m, journal);
+    CHECK_OK(read_it(path, &e));
+    CHECK(holds(file, m->b, m->bytes));
+    put_file(file, m->a, m->bytes);
+    CHECK_OK(change(m, path, &e));
+    CHECK(holds(file, m->b, m->bytes));
+}
+
 /* The journal stands beside the file that a link leads to, and beside a name of the greatest
  * length. */
 TEST(in_place_names)
 {
-    own_model *m = model_small();
-    char *half = half_of(m), name[256], journal[64];
+    char name[256] = {0}, journal[64];
     IN_FOLDER(name, NULL);
     CHECK(mkdir("blobs", 0700) == 0 && symlink("blobs/f00d", NAME) == 0);
-    put_file("blobs/f00d", half, m->bytes);
-    put_journal(m, "blobs/.f00d.kv-journal");
-    CHECK_OK(read_it(NAME, &e));
-    CHECK(holds("blobs/f00d", m->b, m->bytes));
-    put_file("blobs/f00d", m->a, m->bytes);
-    CHECK_OK(change(m, NAME, &e));
-    CHECK(holds("blobs/f00d", m->b, m->bytes));
+    check_journal(NAME, "blobs/f00d", "blobs/.f00d.kv-journal");
     CHECK(unlink("blobs/f00d") == 0 && rmdir("blobs") == 0 && unlink(NAME) == 0);
-
     memset(name, 'n', 255);
-    name[255] = '\0';
     snprintf(journal, sizeof journal, ".%016llx.kv-journal", (unsigned long long)xxh64(name, 255));
-    put_file(name, half, m->bytes);
-    put_journal(m, journal);
-    CHECK_OK(read_it(name, &e));
-    CHECK(holds(name, m->b, m->bytes));
-    put_file(name, m->a, m->bytes);
-    CHECK_OK(change(m, name, &e));
-    CHECK(holds(name, m->b, m->bytes));
+    check_journal(name, name, journal);
     check_alone();
-    mem_free(half);
 }
 
 /* A file that was written anew needs no journal of an old one. */
@@ -338,8 +326,6 @@ TEST(in_place_without_locks)
     check_holds(m->b, m->bytes);
     check_ends(m, half, m->b);
 }
-
-/* ---- Who waits ------------------------------------------------------------------------------- */
 
 TEST(in_place_reader_waits_for_a_writer)
 {

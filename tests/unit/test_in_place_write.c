@@ -11,22 +11,18 @@
 #include "base/stop.h"
 #include "in_place_model.h"
 
-/* ---- Changing -------------------------------------------------------------------------------- */
-
-static void check_change(model *m)
+static void check_change(const model *m)
 {
-    enter_folder();
+    IN_FOLDER(NAME, NULL);
     put_file(NAME, m->a, m->bytes);
     CHECK_OK(change(m, NAME, &e));
     check_holds(m->b, m->bytes);
     CHECK_OK(read_it(NAME, &e));
-    leave_folder(NAME, NULL);
-    model_free(m);
 }
 
 TEST(in_place_changes)
 {
-    model *m = model_small();
+    own_model *m = model_small();
     model_change(m, HEADER, 1);       /* the first byte of the data, and the last */
     model_change(m, m->bytes - 1, 1); /* after it places that lie before */
     check_change(m);
@@ -35,7 +31,7 @@ TEST(in_place_changes)
 TEST(in_place_changes_at_borders)
 {
     const int64_t borders[] = {4096, 65536, 1 << 17, 1 << 20, (1 << 20) + 65536, 3 << 20};
-    model *m = model_new((4 << 20) + 77);
+    own_model *m = model_new((4 << 20) + 77);
     for (int i = 0; i < 6; i++)
         for (int64_t by = -3; by <= 3; by++)
             model_change(m, borders[i] + by * 2, 2);
@@ -56,8 +52,6 @@ TEST(in_place_changes_nothing)
     CHECK(stat(NAME, &after) == 0 && after.st_mtim.tv_nsec == before.st_mtim.tv_nsec);
     check_alone();
 }
-
-/* ---- Clones ---------------------------------------------------------------------------------- */
 
 static int clone_fails; /* with this errno; -1: the file is copied; 0: the system is asked */
 
@@ -196,8 +190,6 @@ TEST(in_place_writes_each_byte_once_or_twice)
         CHECK(holds(NAME, m->b, m->bytes));
     }
 }
-
-/* ---- Writers that fail ----------------------------------------------------------------------- */
 
 TEST(in_place_open_errors)
 {
