@@ -55,8 +55,6 @@ static void join(pthread_t t)
     CHECK(pthread_join(t, NULL) == 0);
 }
 
-/* ---- Random operations ---- */
-
 enum { VARS = 50, CALLERS = 8, USES = 4 };
 
 #ifdef __SANITIZE_THREAD__
@@ -177,8 +175,6 @@ TEST(engine_random_operations_of_many_callers)
     engine_wait_group(&w.group, 0);
     CHECK_INT(w.group.pending, 0);
 }
-
-/* ---- Order ---- */
 
 /* An operation that waits to be let go, and notes when it ran. */
 typedef struct gate {
@@ -468,8 +464,6 @@ TEST(engine_an_error_is_there_before_who_waits_goes_on)
     CHECK_OK(engine_take_error(&failing, &e));
 }
 
-/* ---- Ends that others see ---- */
-
 static struct {
     pool_flag held, go; /* somebody has the engine's lock; it may give it back */
     int entered, returned; /* atomic */
@@ -562,8 +556,6 @@ TEST(engine_wait_with_a_limit_is_told)
     join(t);
 }
 
-/* ---- What could run at once ---- */
-
 static int uses_of(void *arg, int64_t i, engine_use out[2])
 {
     const char *use = ((char *const *)arg)[i];
@@ -602,8 +594,6 @@ TEST(engine_idle_says_what_could_run_at_once)
     for (int i = 0; i < 4; i++)
         CHECK_INT(engine_pending(&v[i]), 0);
 }
-
-/* ---- Quick operations, and those that are used again ---- */
 
 static int quick_runs;
 
@@ -689,8 +679,6 @@ TEST(engine_operations_of_many_uses)
         CHECK_INT(engine_pending(&v[i]), 0);
 }
 
-/* ---- Lots ---- */
-
 /* Each of two lots writes one variable and reads another. */
 static engine_lot two_lots(const void *arg, int64_t i)
 {
@@ -723,8 +711,6 @@ TEST(engine_lots_are_apart)
     engine_finish(&op);
     CHECK(apart("ab", "cc") && apart("ab", "cd"));
 }
-
-/* ---- The pool ---- */
 
 typedef struct count {
     int64_t parts[4096];

@@ -107,15 +107,6 @@ static void check_saved(kv *s, bytes want)
     check_bytes(other, want);
 }
 
-/* Runs one(arg, n) for every allocation n that it makes, see mem_fail_at; then for -n. one returns
- * how many it made. */
-static void each_fault(int64_t (*one)(void *arg, int64_t n), void *arg)
-{
-    for (int sign = 1; sign >= -1; sign -= 2)
-        for (int64_t n = 1; one(arg, sign * n) >= n; n++)
-            CHECK(n < 5000);
-}
-
 /* The number of allocations of a call that ended with rc. */
 static int64_t made_by(int rc, const kv_err *e)
 {
@@ -133,15 +124,23 @@ typedef struct subject {
     bool begins; /* a transaction is open while keys are deleted and renamed */
 } subject;
 
+/* Runs one(s, n) for every allocation n that it makes, see mem_fail_at; then for -n. one returns
+ * how many it made. */
+static void each_fault(int64_t (*one)(const subject *s, int64_t n), const subject *s)
+{
+    for (int sign = 1; sign >= -1; sign -= 2)
+        for (int64_t n = 1; one(s, sign * n) >= n; n++)
+            CHECK(n < 5000);
+}
+
 static int save(const subject *s, const char *name, kv_err *e)
 {
     return s->states ? kv_save_states(s->store, name, KV_DUMP_OPTIMIZER, e)
                      : kv_save(s->store, name, e);
 }
 
-static int64_t save_once(void *arg, int64_t n)
+static int64_t save_once(const subject *s, int64_t n)
 {
-    const subject *s = arg;
     kv_err e = {0};
     file_fill(path, s->before.data, s->before.n);
     mem_fail_at(n);
@@ -151,9 +150,8 @@ static int64_t save_once(void *arg, int64_t n)
     return made;
 }
 
-static int64_t load_once(void *arg, int64_t n)
+static int64_t load_once(const subject *s, int64_t n)
 {
-    const subject *s = arg;
     kv_err e = {0};
     kv *made_store = NULL;
     mem_fail_at(n);
@@ -165,9 +163,8 @@ static int64_t load_once(void *arg, int64_t n)
     return made;
 }
 
-static int64_t load_states_once(void *arg, int64_t n)
+static int64_t load_states_once(const subject *s, int64_t n)
 {
-    const subject *s = arg;
     kv_err e = {0};
     own_kv *to = trained(s->how);
     kv_array *gradient = s->gradient;
@@ -183,9 +180,8 @@ static int64_t load_states_once(void *arg, int64_t n)
     return made;
 }
 
-static int64_t train_once(void *arg, int64_t n)
+static int64_t train_once(const subject *s, int64_t n)
 {
-    const subject *s = arg;
     kv_err e = {0};
     own_kv *store = start(s->how);
     int done = 0;
@@ -197,7 +193,7 @@ static int64_t train_once(void *arg, int64_t n)
     return made;
 }
 
-static void each_training(bool states, int64_t (*one)(void *arg, int64_t n))
+static void each_training(bool states, int64_t (*one)(const subject *s, int64_t n))
 {
     IN_FOLDER(path, other);
     for (int i = 0; i < TRAININGS; i++) {
@@ -233,9 +229,8 @@ static int edit(kv *s, const subject *on, int *done, kv_err *e)
     return rc;
 }
 
-static int64_t edit_once(void *arg, int64_t n)
+static int64_t edit_once(const subject *s, int64_t n)
 {
-    const subject *s = arg;
     kv_err e = {0};
     own_kv *store = trained(s->how);
     uint64_t changes = kv_changes(store);
