@@ -132,27 +132,17 @@ static int dense(kv_array **out, kv_array *rows, int rc, kv_err *e)
     return rc;
 }
 
-static int rows_of(kv_array **out, const operands *x, kv_err *e)
-{
-    kv_array *made = NULL;
-    int rc = kv_array_to_sparse(&made, x->a, e);
-    return dense(out, made, rc, e);
-}
+#define ROWS(name, make)                                                                           \
+    static int name(kv_array **out, const operands *x, kv_err *e)                                  \
+    {                                                                                              \
+        kv_array *made = NULL;                                                                     \
+        int rc = make;                                                                             \
+        return dense(out, made, rc, e);                                                            \
+    }
 
-static int rows_added(kv_array **out, const operands *x, kv_err *e)
-{
-    kv_array *made = NULL;
-    int rc = sparse_sum(&made, x->rows, 2, KV_FLOAT64, cpu0, e);
-    return dense(out, made, rc, e);
-}
-
-static int rows_as_doubles(kv_array **out, const operands *x, kv_err *e)
-{
-    kv_array *made = NULL;
-    int rc = kv_array_dup(&made, x->rows[0], KV_FLOAT64, cpu0, e);
-    return dense(out, made, rc, e);
-}
-
+ROWS(rows_of, kv_array_to_sparse(&made, x->a, e))
+ROWS(rows_added, sparse_sum(&made, x->rows, 2, KV_FLOAT64, cpu0, e))
+ROWS(rows_as_doubles, kv_array_dup(&made, x->rows[0], KV_FLOAT64, cpu0, e))
 OPERATION(row_parts, sparse_parts(&out[0], &out[1], x->rows[1], e))
 
 static operation *const operations[] = {

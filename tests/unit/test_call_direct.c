@@ -54,63 +54,55 @@ TEST(direct_changes_all_or_nothing)
     CHECK(first_of(small) == 8);
 }
 
-/* The keys of many values and outs are restored, each with its own. */
-TEST(direct_restores_many)
+enum { EACH = 3, ALL = 3 * EACH };
+
+/* Arrays of `first`, `first` + by, … for the keys, so many of each. */
+static void fill_each(kv_key each[ALL], kv_array *arrays[ALL + 1], int first, int by)
 {
-    enum { KEYS = 3, EACH = 3, ALL = KEYS * EACH };
-    own_kv *s = store_of_three();
-    own_array *wrong = of(KV_INT32, 5, 0);
-    own_arrays *arrays[ALL + 1] = {NULL};
-    kv_key each[ALL];
     for (int i = 0; i < ALL; i++) {
-        arrays[i] = of(KV_FLOAT32, 4, 10 + i);
         each[i] = keys[i / EACH];
+        arrays[i] = of(KV_FLOAT32, 4, first + by * i);
     }
-    for (int bad = 0; bad < ALL; bad++) {
-        kv_array *right = arrays[bad];
-        arrays[bad] = wrong;
-        CHECK_CODE(kv_push(s, each, ALL, arrays, NULL, &e), KV_E_SHAPE);
-        CHECK_CODE(kv_pull(s, each, ALL, arrays, NULL, &e), KV_E_SHAPE);
-        arrays[bad] = right;
-        for (int i = 0; i < ALL; i++)
-            CHECK(first_of(arrays[i]) == (float)(10 + i));
-        for (int k = 0; k < KEYS; k++) {
-            check_holds(s, k, k + 1);
-            CHECK_INT(pushes_of(s, k), 0);
-        }
-    }
-    CHECK_OK(kv_push(s, each, ALL, arrays, NULL, &e));
-    check_holds(s, 2, 16 + 17 + 18);
 }
 
-/* A pushpull with a value or an out that does not fit leaves keys, counts and outs as they were. */
-TEST(direct_pushpull_restores_both_halves)
+/* A call with an array of another shape and dtype in place of one left all as it was. */
+static void check_untouched(kv *s, kv_array *const *arrays, int first, int by)
 {
-    enum { KEYS = 3, EACH = 2, ALL = KEYS * EACH };
+    for (int i = 0; i < ALL; i++)
+        CHECK(first_of(arrays[i]) == (float)(first + by * i));
+    for (int k = 0; k < 3; k++) {
+        check_holds(s, k, k + 1);
+        CHECK_INT(pushes_of(s, k), 0);
+    }
+}
+
+/* The keys of many values and outs are restored, each with its own; a pushpull leaves keys, counts
+ * and outs as they were. */
+TEST(direct_restores_many)
+{
     own_kv *s = store_of_three();
     own_array *wrong = of(KV_INT32, 5, 0);
     own_arrays *values[ALL + 1] = {NULL}, *outs[ALL + 1] = {NULL};
     kv_key each[ALL];
-    for (int i = 0; i < ALL; i++) {
-        values[i] = of(KV_FLOAT32, 4, 10 + i);
-        outs[i] = of(KV_FLOAT32, 4, (float)-i);
-        each[i] = keys[i / EACH];
-    }
+    fill_each(each, values, 10, 1);
+    fill_each(each, outs, 0, -1);
     for (int bad = 0; bad < 2 * ALL; bad++) {
         kv_array **at = bad < ALL ? &values[bad] : &outs[bad - ALL], *right = *at;
         *at = wrong;
+        if (bad < ALL)
+            CHECK_CODE(kv_push(s, each, ALL, values, NULL, &e), KV_E_SHAPE);
+        else
+            CHECK_CODE(kv_pull(s, each, ALL, outs, NULL, &e), KV_E_SHAPE);
         CHECK_CODE(kv_pushpull(s, each, ALL, values, each, ALL, outs, NULL, &e), KV_E_SHAPE);
         *at = right;
-        for (int i = 0; i < ALL; i++)
-            CHECK(first_of(outs[i]) == (float)-i && first_of(values[i]) == (float)(10 + i));
-        for (int k = 0; k < KEYS; k++) {
-            check_holds(s, k, k + 1);
-            CHECK_INT(pushes_of(s, k), 0);
-        }
+        check_untouched(s, values, 10, 1);
+        check_untouched(s, outs, 0, -1);
     }
     CHECK_OK(kv_pushpull(s, each, ALL, values, each, ALL, outs, NULL, &e));
     for (int i = 0; i < ALL; i++)
-        CHECK(first_of(outs[i]) == (float)(i < 2 ? 21 : i < 4 ? 25 : 29));
+        CHECK(first_of(outs[i]) == (float)(33 + i / EACH * 9));
+    CHECK_OK(kv_push(s, each, ALL, values, NULL, &e));
+    check_holds(s, 2, 16 + 17 + 18);
 }
 
 /* All values are read before the first out is written: in place, an array of two keys, and outs of

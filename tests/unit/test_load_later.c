@@ -145,44 +145,30 @@ static int step(kv *s, int what, int64_t at, double x, uint64_t *sum)
     kv_err e = {0};
     kv_key key = id(at), new_key = id(at + KEYS);
     kv_info info;
-    own_array *a = NULL, *out = NULL;
     *sum = 0;
-    int rc = kv_find(s, &key, &info, &e);
-    if (rc)
-        return rc;
-    switch (what) {
-    case 0:
-    case 1:
-        a = array_full(KV_FLOAT32, info.ndim, info.shape, x, cpu0);
-        rc = kv_push(s, &key, 1, &a, NULL, &e);
-        break;
-    case 2:
+    TRY(kv_find(s, &key, &info, &e));
+    own_array *a = array_full(KV_FLOAT32, info.ndim, info.shape, x, cpu0), *out = NULL;
+    int rc = KV_OK;
+    if (what < 2)
+        return kv_push(s, &key, 1, &a, NULL, &e);
+    if (what == 2)
         rc = pull(s, key, &out, &e);
-        break;
-    case 3:
-        a = array_full(KV_FLOAT32, info.ndim, info.shape, x, cpu0);
+    if (what == 3) {
         out = array_full(KV_FLOAT32, info.ndim, info.shape, 0, cpu0);
         rc = kv_pushpull(s, &key, 1, &a, &key, 1, &out, NULL, &e);
-        break;
-    case 4:
-        rc = kv_begin(s, &e);
-        break;
-    case 5:
-        rc = x > 0 ? kv_rollback(s, &e) : kv_commit(s, &e);
-        break;
-    case 6:
-        rc = kv_rename(s, &key, &new_key, &e);
-        break;
-    case 7:
-        rc = x > 1 ? kv_delete(s, &key, 1, &e) : KV_OK;
-        break;
-    case 8:
-        rc = x > 1 ? kv_set_optimizer(s, "nag", NULL, 0, &e) : KV_OK;
-        break;
-    default:
-        rc = kv_save(s, "again.kvs", &e);
-        break;
     }
+    if (what == 4)
+        return kv_begin(s, &e);
+    if (what == 5)
+        return x > 0 ? kv_rollback(s, &e) : kv_commit(s, &e);
+    if (what == 6)
+        return kv_rename(s, &key, &new_key, &e);
+    if (what == 7)
+        return x > 1 ? kv_delete(s, &key, 1, &e) : KV_OK;
+    if (what == 8)
+        return x > 1 ? kv_set_optimizer(s, "nag", NULL, 0, &e) : KV_OK;
+    if (what == 9)
+        return kv_save(s, "again.kvs", &e);
     *sum = out ? xxh64(array_elements(out), (size_t)kv_array_bytes(out)) : 0;
     return rc;
 }
