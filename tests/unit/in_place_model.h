@@ -159,6 +159,13 @@ static inline int read_it(const char *path, kv_err *e)
     return code;
 }
 
+/* A reader leaves the file with these bytes. */
+static inline void check_read(const void *want, int64_t n)
+{
+    CHECK_OK(read_it(NAME, &e));
+    CHECK(holds(NAME, want, n));
+}
+
 static inline uint64_t sum_of(const model *m)
 {
     return xxh64(m->b + HEADER, (size_t)(m->bytes - HEADER));

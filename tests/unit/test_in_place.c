@@ -50,8 +50,7 @@ TEST(in_place_change_beside_an_old_journal)
     put_journal(m, JOURNAL); /* it was cut short, too: its journal took the place of the old one */
     put_file(NAME, half, next->bytes);
     put_journal(next, JOURNAL);
-    CHECK_OK(read_it(NAME, &e));
-    CHECK(holds(NAME, next->b, next->bytes));
+    check_read(next->b, next->bytes);
 }
 
 /* Another program wrote the file, or put another one there: it is as it wrote it. */
@@ -161,8 +160,7 @@ TEST(in_place_journal_cut_or_flipped)
     journal[n] = 0; /* a byte too many is none of it */
     put_file(NAME, half, m->bytes);
     put_file(JOURNAL, journal, n + 1);
-    CHECK_OK(read_it(NAME, &e));
-    CHECK(holds(NAME, m->b, m->bytes));
+    check_read(m->b, m->bytes);
     mem_free(half);
 }
 
@@ -320,8 +318,8 @@ TEST(in_place_without_locks)
     SMALL_CHANGE();
     no_locks = true;
     put_state(m, m->a);
-    CHECK_OK(read_it(NAME, &e));
-    CHECK(holds(NAME, m->a, m->bytes) && access(JOURNAL, F_OK) == 0);
+    check_read(m->a, m->bytes);
+    CHECK(access(JOURNAL, F_OK) == 0);
     CHECK_OK(change(m, NAME, &e));
     check_holds(m->b, m->bytes);
     check_ends(m, half, m->b);
@@ -340,8 +338,7 @@ TEST(in_place_reader_waits_for_a_writer)
     check_refused(KV_E_BUSY, text, "try again when that has ended");
     CHECK(holds(NAME, half, m->bytes));
     let_go(pid);
-    CHECK_OK(read_it(NAME, &e));
-    CHECK(holds(NAME, m->b, m->bytes));
+    check_read(m->b, m->bytes);
 }
 
 /* Until it is complete, the writer only reads, as readers do. */
@@ -421,8 +418,8 @@ TEST(in_place_journal_of_another_user)
         test_skip("only root can give files away");
     put_state(m, m->a);
     CHECK(chown(JOURNAL, 12345, 0) == 0);
-    CHECK_OK(read_it(NAME, &e));
-    CHECK(holds(NAME, m->a, m->bytes) && access(JOURNAL, F_OK) == 0);
+    check_read(m->a, m->bytes);
+    CHECK(access(JOURNAL, F_OK) == 0);
     put_file(NAME, half, m->bytes);
     check_refused(KV_E_IO, NOT_BY_ME, NOT_BY_ME_HINT);
     CHECK(holds(NAME, half, m->bytes));
@@ -430,6 +427,13 @@ TEST(in_place_journal_of_another_user)
     CHECK_OK(read_it(NAME, &e));
     check_holds(m->b, m->bytes);
 }
+
+#define AS_ANOTHER(look)                                                                           \
+    do {                                                                                           \
+        CHECK(seteuid(65534) == 0);                                                                \
+        look;                                                                                      \
+        CHECK(seteuid(0) == 0);                                                                    \
+    } while (0)
 
 /* Readers may read what they may not write, unless it is half changed. */
 TEST(in_place_reader_that_may_not_write)
@@ -439,22 +443,16 @@ TEST(in_place_reader_that_may_not_write)
         test_skip("only root can become another user");
     CHECK(chmod(".", 0755) == 0);
     put_state(m, m->a);
-    CHECK(seteuid(65534) == 0);
-    CHECK_OK(read_it(NAME, &e));
-    CHECK(seteuid(0) == 0);
+    AS_ANOTHER(CHECK_OK(read_it(NAME, &e)));
     CHECK(holds(NAME, m->a, m->bytes));
 
     put_file(NAME, half, m->bytes);
-    CHECK(seteuid(65534) == 0);
-    check_refused(KV_E_IO, NOT_BY_ME, NOT_BY_ME_HINT);
-    CHECK(seteuid(0) == 0);
+    AS_ANOTHER(check_refused(KV_E_IO, NOT_BY_ME, NOT_BY_ME_HINT));
     CHECK(holds(NAME, half, m->bytes));
 
     /* without the right to remove the journal it stays, and the file is B */
     CHECK(chmod(NAME, 0666) == 0 && chmod(JOURNAL, 0644) == 0);
-    CHECK(seteuid(65534) == 0);
-    CHECK_OK(read_it(NAME, &e));
-    CHECK(seteuid(0) == 0);
+    AS_ANOTHER(CHECK_OK(read_it(NAME, &e)));
     CHECK(holds(NAME, m->b, m->bytes) && access(JOURNAL, F_OK) == 0);
     CHECK_OK(read_it(NAME, &e));
     check_holds(m->b, m->bytes);
