@@ -11,6 +11,7 @@
 
 #include "base/file.h"
 #include "../fuzz/fuzz.h"
+#include "checkpoint/tensor_reader.h"
 #include "test_checkpoint.h"
 
 /* ---- Files ----------------------------------------------------------------------------------- */
@@ -329,6 +330,8 @@ static int count_finding(void *arg, const char *key, const char *file, const cha
     return KV_OK;
 }
 
+static volatile unsigned char touched; /* so that every byte is read */
+
 /* The same file as a stream. */
 static void open_stream(const char *path)
 {
@@ -350,6 +353,29 @@ static void open_stream(const char *path)
     close(before);
 }
 
+/* Blocks of any size at any place, also back. */
+static void read_about(const char *path)
+{
+    own_checkpoint *c = NULL;
+    if (checkpoint_open(&c, path, NULL, NULL))
+        return;
+    own_tensor_reader *r = MADE(tensor_reader, tensor_reader_new, c, TENSOR_BLOCK);
+    for (int64_t i = 0; i < checkpoint_count(c); i++) {
+        const tensor_info *t = checkpoint_at(c, i);
+        int64_t one = tensor_type_run_bytes(t->type), runs = t->odd ? 0 : t->bytes / one;
+        for (uint64_t k = runs > 0 ? 1 + draw(8) : 0; k > 0 && t->bytes < 1 << 16; k--) {
+            kv_err e = {0};
+            const void *data;
+            int64_t at = (int64_t)draw((uint64_t)runs),
+                    n = 1 + (int64_t)draw((uint64_t)(runs - at < 999 ? runs - at : 999));
+            if (!fuzz_result(tensor_read(r, &data, i, at * one, n * one, &e), &e))
+                break;
+            for (int64_t b = 0; b < n * one; b++)
+                touched ^= ((const unsigned char *)data)[b];
+        }
+    }
+}
+
 /* Everything, with the files in the folder. */
 static void exercise(test_folder *d, const image *m)
 {
@@ -357,6 +383,7 @@ static void exercise(test_folder *d, const image *m)
     clock_t begin = clock();
     int fd = free_fd();
     fuzz_checkpoint(path);
+    read_about(path);
     if (*m->path && strcmp(m->path, INDEX) != 0 && draw(8) == 0)
         open_stream(path);
     HOLDS(free_fd() == fd, path);
@@ -404,7 +431,7 @@ TEST(checkpoint_fuzz_texts)
 TEST(checkpoint_fuzz_bytes)
 {
     static const size_t widths[] = {4, 8, 2, 1};
-    int64_t every = setting("CHECKPOINT_FUZZ", 0) ? 1 : 127, count = 0;
+    int64_t every = setting("CHECKPOINT_FUZZ", 0) ? 1 : 251, count = 0;
     for (int k = 0; k < NIMAGES; k++) {
         own_folder d = folder_of(&images[k]);
         lying f = file_of(&images[k], 0);

@@ -249,6 +249,15 @@ TEST(delete_and_rename_errors)
     check_keys(s, "d=0 b=1 e=2 c=3 ");
 }
 
+TEST(delete_says_that_a_key_is_gone)
+{
+    own_array *out = filled(0);
+    own_kv *s = with_names("local");
+    kv_key a = name("a");
+    delete_one(s, a);
+    CHECK_ERR(kv_pull(s, &a, 1, &out, NULL, &e), KV_E_KEY, "there is no key \"a\"");
+}
+
 /* An updater may not take its own keys away. */
 static int delete_within(void *arg, const kv_key *key, kv_array *input, kv_array *stored,
                          kv_err *why)
