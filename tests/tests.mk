@@ -26,12 +26,14 @@ unit_tool := $(if $(findstring /test_script_,$(UNIT)),$(BUILD)/tool.a)
 $(BUILD)/tool.a: $(filter-out %/cli/main.o,$(tool_obj))
 	$(call say,AR)rm -f $@ && $(AR) rcs $@ $^
 
-# Unit tests of the plugin's messages, which need no ranks.
+# What must hold of every checkpoint, however it lies.
+unit_fuzz := $(if $(findstring /test_checkpoint_fuzz,$(UNIT)),$(call obj,tests/fuzz/fuzz.c))
 # The walk over paths of rules.
 unit_paths := $(if $(findstring /test_whole,$(UNIT)),$(call obj,src/optimizers/paths.c))
+# Unit tests of the plugin's messages, which need no ranks.
 unit_dist := $(call obj,$(addprefix src/distributed/,$(if $(findstring /test_place,$(UNIT)), \
     asks.c environment.c link_record.c $(if $(findstring /test_states,$(UNIT)),checkpoint_writer.c rank_residuals.c states.c))))
-$(BUILD)/unit: $(call obj,tests/unit/run.c $(UNIT)) $(unit_tool) $(unit_dist) $(unit_paths) $(BUILD)/libkvstore.a
+$(BUILD)/unit: $(call obj,tests/unit/run.c $(UNIT)) $(unit_tool) $(unit_dist) $(unit_paths) $(unit_fuzz) $(BUILD)/libkvstore.a
 	$(link) $(if $(unit_tool),$(LDLIBS_CLI)) $(LDLIBS_LIB)
 
 # Replays recorded runs of MXNet 1.9.1.

@@ -108,8 +108,10 @@ const char *fuzz_file(const char *name, const void *data, size_t n)
 static int count_finding(void *arg, const char *key, const char *file, const char *finding,
                          kv_err *e)
 {
-    (void)key, (void)file, (void)e;
-    HOLDS(finding[0], finding);
+    (void)e;
+    HOLDS(strlen(finding) >= 8, finding);
+    HOLDS(!key || utf8_valid(key, strlen(key)), finding);
+    HOLDS(!file || file[0], finding);
     ++*(int64_t *)arg;
     return KV_OK;
 }
@@ -138,9 +140,14 @@ static void use_tensor(const checkpoint *c, int64_t i, tensor_reader *r)
     kv_err e = {0};
     kv_array *a = NULL;
     const tensor_info *t = checkpoint_at(c, i);
+    HOLDS(t->file >= 0 && t->file < checkpoint_nfiles(c), t->name);
     int64_t size = c->files[t->file].size, found = checkpoint_find(c, t->name);
     HOLDS(utf8_valid(t->name, strlen(t->name)), t->name);
     HOLDS(t->ndim >= 0 && t->ndim <= KV_MAX_NDIM && t->elements >= 0 && t->bytes >= 0, t->name);
+    HOLDS((int)t->type >= 0 && t->type < TENSOR_TYPE_END && !t->odd == (t->type != TENSOR_NONE),
+          t->name);
+    HOLDS(t->elements == tensor_elements(t->ndim, t->shape), t->name);
+    HOLDS(t->odd || t->bytes == tensor_type_bytes(t->type, t->elements), t->name);
     HOLDS(t->offset >= 0 && t->stored_bytes >= 0 && t->offset <= size &&
               t->stored_bytes <= size - t->offset,
           t->name);
@@ -169,14 +176,19 @@ static void use_checkpoint(const checkpoint *c)
     }
 }
 
+int64_t fuzz_opened, fuzz_readable, fuzz_findings;
+
 void fuzz_checkpoint(const char *path)
 {
     checkpoint *c = NULL;
     kv_err e = {0}, e2 = {0}, e3 = {0}, e4 = {0};
     int64_t findings = 0;
     int code = checkpoint_open(&c, path, NULL, &e);
+    HOLDS((c == NULL) == (code != KV_OK), path);
     if (fuzz_result(code, &e))
         use_checkpoint(c);
+    else
+        HOLDS(memmem(e.text, strlen(e.text), path, (size_t)(strrchr(path, '/') - path)), e.text);
     checkpoint_close(c);
     c = NULL;
     int told = checkpoint_open(
@@ -187,6 +199,9 @@ void fuzz_checkpoint(const char *path)
     /* A finding may be an oddity that stands in no reader's way, such as a wrong total_size. */
     HOLDS(code == KV_OK || told != KV_OK || findings != 0, path);
     HOLDS(told == KV_OK || code != KV_OK, path);
+    fuzz_opened++;
+    fuzz_readable += code == KV_OK;
+    fuzz_findings += findings;
     c = NULL;
     if (fuzz_result(checkpoint_open(&c, path, &(checkpoint_options){.weights = true}, &e3), &e3))
         for (int64_t i = 0; i < checkpoint_count(c); i++)

@@ -38,6 +38,9 @@ const char *fuzz_path(const char *name); /* the path of such a file; "": of the 
 /* Opens path as commands do and as `check` does, reads every tensor in blocks and loads it. */
 void fuzz_checkpoint(const char *path);
 
+/* So often, how many were readable, and what was found in them. */
+extern int64_t fuzz_opened, fuzz_readable, fuzz_findings;
+
 /* ---- Choices drawn from the input ------------------------------------------------------------ */
 
 typedef struct fuzz_bytes {

@@ -159,6 +159,13 @@ static inline int read_it(const char *path, kv_err *e)
     return code;
 }
 
+/* A reader leaves the file with these bytes. */
+static inline void check_read(const void *want, int64_t n)
+{
+    CHECK_OK(read_it(NAME, &e));
+    CHECK(holds(NAME, want, n));
+}
+
 static inline uint64_t sum_of(const model *m)
 {
     return xxh64(m->b + HEADER, (size_t)(m->bytes - HEADER));
@@ -201,6 +208,19 @@ static inline char *half_of(const model *m)
         state[i] = i / 4096 % 2 ? m->b[i] : m->a[i];
     memcpy(state, IN_PLACE_MARK, 8);
     return state;
+}
+
+/* What most tests begin with: a small change, what it leaves when it is cut short, and a folder. */
+#define SMALL_CHANGE()                                                                             \
+    own_model *m = model_small();                                                                  \
+    own_text *half = half_of(m);                                                                   \
+    IN_FOLDER(NAME, JOURNAL)
+
+/* A file in this state, of the size of m, with the journal of m beside it. */
+static inline void put_state(const model *m, const char *state)
+{
+    put_file(NAME, state, m->bytes);
+    put_journal(m, JOURNAL);
 }
 
 static inline void check_refused(kv_code code, const char *text, const char *hint)

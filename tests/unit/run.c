@@ -273,6 +273,7 @@ int main(int argc, char **argv)
         perror("mmap");
         return 1;
     }
+    kv_assert_on_failure(NULL); /* tests/fuzz/fuzz.c ends the process */
     bool stops = argc > 1 && strcmp(argv[1], "-x") == 0;
     int first = 1 + stops;
     if (first == argc)

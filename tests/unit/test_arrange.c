@@ -30,16 +30,16 @@ static void check_text(kv_array *a, const char *want)
     kv_array_unref(a);
 }
 
+#define GIVES(want, make, ...) check_text(MADE(kv_array, make, __VA_ARGS__), want)
+
 TEST(arrange_reshapes)
 {
     kv_array *a = counting(KV_INT8, 2, (int64_t[]){2, 3}), *r = NULL;
     CHECK_OK(arrange_reshape(&r, a, 2, (int64_t[]){3, 2}, &e));
     CHECK_INT(kv_array_dtype(r), KV_INT8);
     check_text(r, "(3, 2) 0 1 2 3 4 5");
-    CHECK_OK(arrange_reshape(&r, a, 1, (int64_t[]){-1}, &e));
-    check_text(r, "(6,) 0 1 2 3 4 5");
-    CHECK_OK(arrange_reshape(&r, a, 3, (int64_t[]){2, -1, 1}, &e));
-    check_text(r, "(2, 3, 1) 0 1 2 3 4 5");
+    GIVES("(6,) 0 1 2 3 4 5", arrange_reshape, a, 1, (int64_t[]){-1});
+    GIVES("(2, 3, 1) 0 1 2 3 4 5", arrange_reshape, a, 3, (int64_t[]){2, -1, 1});
     CHECK_ERR(arrange_reshape(&r, a, 2, (int64_t[]){4, 2}, &e), KV_E_SHAPE,
               "an array of shape (2, 3) cannot have the shape (4, 2)");
     CHECK_ERR(arrange_reshape(&r, a, 2, (int64_t[]){-1, 4}, &e), KV_E_SHAPE,
@@ -52,10 +52,8 @@ TEST(arrange_reshapes)
               "an array of shape (2, 3) cannot have the shape (9223372036854775807, 2)");
     kv_array_unref(a);
     a = counting(KV_FLOAT32, 1, (int64_t[]){0});
-    CHECK_OK(arrange_reshape(&r, a, 2, (int64_t[]){0, 5}, &e));
-    check_text(r, "(0, 5)");
-    CHECK_OK(arrange_reshape(&r, a, 3, (int64_t[]){INT64_MAX, 2, 0}, &e));
-    check_text(r, "(9223372036854775807, 2, 0)");
+    GIVES("(0, 5)", arrange_reshape, a, 2, (int64_t[]){0, 5});
+    GIVES("(9223372036854775807, 2, 0)", arrange_reshape, a, 3, (int64_t[]){INT64_MAX, 2, 0});
     CHECK_ERR(arrange_reshape(&r, a, 0, NULL, &e), KV_E_SHAPE,
               "an array of shape (0,) cannot have the shape ()");
     kv_array_unref(a);
@@ -64,12 +62,9 @@ TEST(arrange_reshapes)
 TEST(arrange_transposes)
 {
     kv_array *a = counting(KV_FLOAT16, 3, (int64_t[]){2, 1, 3}), *r = NULL;
-    CHECK_OK(arrange_transpose(&r, a, NULL, 0, &e));
-    check_text(r, "(3, 1, 2) 0 3 1 4 2 5");
-    CHECK_OK(arrange_transpose(&r, a, (int64_t[]){1, -1, 0}, 3, &e));
-    check_text(r, "(1, 3, 2) 0 3 1 4 2 5");
-    CHECK_OK(arrange_transpose(&r, a, (int64_t[]){1, 0, 2}, 3, &e));
-    check_text(r, "(1, 2, 3) 0 1 2 3 4 5");
+    GIVES("(3, 1, 2) 0 3 1 4 2 5", arrange_transpose, a, NULL, 0);
+    GIVES("(1, 3, 2) 0 3 1 4 2 5", arrange_transpose, a, (int64_t[]){1, -1, 0}, 3);
+    GIVES("(1, 2, 3) 0 1 2 3 4 5", arrange_transpose, a, (int64_t[]){1, 0, 2}, 3);
     CHECK_ERR(arrange_transpose(&r, a, (int64_t[]){0, 1}, 2, &e), KV_E_SHAPE,
               "a transpose names every axis once: 2 of 3 are named");
     CHECK_ERR(arrange_transpose(&r, a, (int64_t[]){0, 1, -2}, 3, &e), KV_E_VALUE,
@@ -77,8 +72,7 @@ TEST(arrange_transposes)
     CHECK_CODE(arrange_transpose(&r, a, (int64_t[]){0, 1, 3}, 3, &e), KV_E_INDEX);
     kv_array_unref(a);
     a = counting(KV_INT64, 0, NULL);
-    CHECK_OK(arrange_transpose(&r, a, NULL, 0, &e));
-    check_text(r, "() 0");
+    GIVES("() 0", arrange_transpose, a, NULL, 0);
     kv_array_unref(a);
 }
 
@@ -92,12 +86,9 @@ TEST(arrange_broadcasts)
     CHECK_INT(ndim, 2);
     CHECK_INT(shape[0], 2);
     CHECK_INT(shape[1], 3);
-    CHECK_OK(arrange_broadcast(&r, row, ndim, shape, &e));
-    check_text(r, "(2, 3) 0 1 2 0 1 2");
-    CHECK_OK(arrange_broadcast(&r, column, ndim, shape, &e));
-    check_text(r, "(2, 3) 0 0 0 1 1 1");
-    CHECK_OK(arrange_broadcast(&r, column, 2, (int64_t[]){2, 0}, &e));
-    check_text(r, "(2, 0)");
+    GIVES("(2, 3) 0 1 2 0 1 2", arrange_broadcast, row, ndim, shape);
+    GIVES("(2, 3) 0 0 0 1 1 1", arrange_broadcast, column, ndim, shape);
+    GIVES("(2, 0)", arrange_broadcast, column, 2, (int64_t[]){2, 0});
     CHECK_ERR(arrange_broadcast(&r, row, 1, (int64_t[]){4}, &e), KV_E_SHAPE,
               "an array of shape (3,) does not broadcast to (4,)");
     CHECK_ERR(arrange_broadcast(&r, column, 1, (int64_t[]){2}, &e), KV_E_SHAPE,
@@ -117,14 +108,10 @@ TEST(arrange_joins)
     CHECK_OK(arrange_concat(&r, (kv_array *[]){a, b, a}, 3, -1, KV_FLOAT32, &e));
     CHECK_INT(kv_array_dtype(r), KV_FLOAT32);
     check_text(r, "(2, 5) 0 1 0 0 1 2 3 1 2 3");
-    CHECK_OK(arrange_concat(&r, (kv_array *[]){none, a}, 2, 0, KV_INT8, &e));
-    check_text(r, "(2, 2) 0 1 2 3");
-    CHECK_OK(arrange_stack(&r, (kv_array *[]){a, a}, 2, 0, KV_INT8, &e));
-    check_text(r, "(2, 2, 2) 0 1 2 3 0 1 2 3");
-    CHECK_OK(arrange_stack(&r, (kv_array *[]){a, a}, 2, -1, KV_INT8, &e));
-    check_text(r, "(2, 2, 2) 0 0 1 1 2 2 3 3");
-    CHECK_OK(arrange_stack(&r, (kv_array *[]){scalar, scalar}, 2, 0, KV_INT8, &e));
-    check_text(r, "(2,) 0 0");
+    GIVES("(2, 2) 0 1 2 3", arrange_concat, (kv_array *[]){none, a}, 2, 0, KV_INT8);
+    GIVES("(2, 2, 2) 0 1 2 3 0 1 2 3", arrange_stack, (kv_array *[]){a, a}, 2, 0, KV_INT8);
+    GIVES("(2, 2, 2) 0 0 1 1 2 2 3 3", arrange_stack, (kv_array *[]){a, a}, 2, -1, KV_INT8);
+    GIVES("(2,) 0 0", arrange_stack, (kv_array *[]){scalar, scalar}, 2, 0, KV_INT8);
     CHECK_ERR(arrange_concat(&r, (kv_array *[]){a, b}, 2, 0, KV_INT8, &e), KV_E_SHAPE,
               "arrays of shape (2, 2) and (2, 1) do not join along axis 0");
     CHECK_ERR(arrange_stack(&r, (kv_array *[]){a, b}, 2, 0, KV_INT8, &e), KV_E_SHAPE,
@@ -141,20 +128,13 @@ TEST(arrange_joins)
 TEST(arrange_repeats)
 {
     kv_array *a = counting(KV_INT32, 2, (int64_t[]){2, 2}), *r = NULL;
-    CHECK_OK(arrange_repeat(&r, a, 2, 0, &e));
-    check_text(r, "(4, 2) 0 1 0 1 2 3 2 3");
-    CHECK_OK(arrange_repeat(&r, a, 3, 1, &e));
-    check_text(r, "(2, 6) 0 0 0 1 1 1 2 2 2 3 3 3");
-    CHECK_OK(arrange_repeat(&r, a, 0, 1, &e));
-    check_text(r, "(2, 0)");
-    CHECK_OK(arrange_tile(&r, a, (int64_t[]){2}, 1, &e));
-    check_text(r, "(2, 4) 0 1 0 1 2 3 2 3");
-    CHECK_OK(arrange_tile(&r, a, (int64_t[]){2, 1, 2}, 3, &e));
-    check_text(r, "(2, 2, 4) 0 1 0 1 2 3 2 3 0 1 0 1 2 3 2 3");
-    CHECK_OK(arrange_tile(&r, a, NULL, 0, &e));
-    check_text(r, "(2, 2) 0 1 2 3");
-    CHECK_OK(arrange_tile(&r, a, (int64_t[]){0, 2}, 2, &e));
-    check_text(r, "(0, 4)");
+    GIVES("(4, 2) 0 1 0 1 2 3 2 3", arrange_repeat, a, 2, 0);
+    GIVES("(2, 6) 0 0 0 1 1 1 2 2 2 3 3 3", arrange_repeat, a, 3, 1);
+    GIVES("(2, 0)", arrange_repeat, a, 0, 1);
+    GIVES("(2, 4) 0 1 0 1 2 3 2 3", arrange_tile, a, (int64_t[]){2}, 1);
+    GIVES("(2, 2, 4) 0 1 0 1 2 3 2 3 0 1 0 1 2 3 2 3", arrange_tile, a, (int64_t[]){2, 1, 2}, 3);
+    GIVES("(2, 2) 0 1 2 3", arrange_tile, a, NULL, 0);
+    GIVES("(0, 4)", arrange_tile, a, (int64_t[]){0, 2}, 2);
     CHECK_ERR(arrange_repeat(&r, a, -1, 0, &e), KV_E_VALUE,
               "an array is repeated 0 times or more, not -1");
     CHECK_ERR(arrange_tile(&r, a, (int64_t[]){INT64_MAX}, 1, &e), KV_E_SHAPE,

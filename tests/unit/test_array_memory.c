@@ -132,27 +132,17 @@ static int dense(kv_array **out, kv_array *rows, int rc, kv_err *e)
     return rc;
 }
 
-static int rows_of(kv_array **out, const operands *x, kv_err *e)
-{
-    kv_array *made = NULL;
-    int rc = kv_array_to_sparse(&made, x->a, e);
-    return dense(out, made, rc, e);
-}
+#define ROWS(name, make)                                                                           \
+    static int name(kv_array **out, const operands *x, kv_err *e)                                  \
+    {                                                                                              \
+        kv_array *made = NULL;                                                                     \
+        int rc = make;                                                                             \
+        return dense(out, made, rc, e);                                                            \
+    }
 
-static int rows_added(kv_array **out, const operands *x, kv_err *e)
-{
-    kv_array *made = NULL;
-    int rc = sparse_sum(&made, x->rows, 2, KV_FLOAT64, cpu0, e);
-    return dense(out, made, rc, e);
-}
-
-static int rows_as_doubles(kv_array **out, const operands *x, kv_err *e)
-{
-    kv_array *made = NULL;
-    int rc = kv_array_dup(&made, x->rows[0], KV_FLOAT64, cpu0, e);
-    return dense(out, made, rc, e);
-}
-
+ROWS(rows_of, kv_array_to_sparse(&made, x->a, e))
+ROWS(rows_added, sparse_sum(&made, x->rows, 2, KV_FLOAT64, cpu0, e))
+ROWS(rows_as_doubles, kv_array_dup(&made, x->rows[0], KV_FLOAT64, cpu0, e))
 OPERATION(row_parts, sparse_parts(&out[0], &out[1], x->rows[1], e))
 
 static operation *const operations[] = {
@@ -209,43 +199,6 @@ static void release(kv_array **results)
         kv_array_unref(results[i]);
 }
 
-/* Returns the number of allocations of an operation that failed. */
-static int64_t fail_each(operation *run, const operands *x, int sign, kv_array *const *expected)
-{
-    for (int64_t n = 1;; n++) {
-        kv_array *got[RESULTS] = {NULL};
-        kv_err e = {0};
-        mem_fail_at(sign * n);
-        int rc = run(got, x, &e);
-        mem_fail_at(0);
-        CHECK(n < CALLS_MOST);
-        if (rc == KV_OK) {
-            CHECK(same(got, expected));
-            release(got);
-            return n - 1;
-        }
-        CHECK_INT(rc, KV_E_MEMORY);
-        CHECK_INT(e.code, KV_E_MEMORY);
-        for (int i = 0; i < RESULTS; i++)
-            CHECK(!got[i]);
-    }
-}
-
-TEST(array_memory_of_operations)
-{
-    operands x = operands_of(40);
-    for (size_t i = 0; i < sizeof operations / sizeof *operations; i++) {
-        kv_array *expected[RESULTS] = {NULL};
-        CHECK_OK(operations[i](expected, &x, &e));
-        CHECK(fail_each(operations[i], &x, 1, expected) > 0);
-        fail_each(operations[i], &x, -1, expected);
-        release(expected);
-    }
-    operands_release(&x);
-}
-
-/* ---- Work that is to end early ---- */
-
 static atomic_int questions;
 static int said_no; /* to so many of them */
 
@@ -254,42 +207,58 @@ static int pending(void)
     return atomic_fetch_add(&questions, 1) >= said_no;
 }
 
-/* Returns the number of questions of an operation that ended it. */
-static int stop_at_each(operation *run, const operands *x, kv_array *const *expected)
+/* Ends an operation at each of its allocations, which fails alone (-1) or with those behind it (1),
+ * or at each of its questions (0). Returns how many there were. */
+static int64_t end_each(operation *run, const operands *x, int sign, kv_array *const *expected)
 {
-    for (said_no = 0;; said_no++) {
+    for (int64_t n = 1;; n++) {
         kv_array *got[RESULTS] = {NULL};
         kv_err e = {0};
+        said_no = (int)n - 1;
         questions = 0;
-        stop_ask(pending);
+        stop_ask(sign ? NULL : pending);
+        mem_fail_at(sign * n);
         int rc = run(got, x, &e);
+        mem_fail_at(0);
         stop_ask(NULL);
-        CHECK(said_no < QUESTIONS_MOST);
+        CHECK(n < (sign ? CALLS_MOST : QUESTIONS_MOST));
         if (rc == KV_OK) {
-            CHECK_INT(questions, said_no);
+            CHECK(sign || questions == said_no);
             CHECK(same(got, expected));
             release(got);
-            return said_no;
+            return n - 1;
         }
-        CHECK_INT(rc, KV_E_INTERRUPTED);
-        CHECK_TEXT(e.text, "interrupted");
+        CHECK(e.code == rc && rc == (sign ? KV_E_MEMORY : KV_E_INTERRUPTED));
+        CHECK(sign || strcmp(e.text, "interrupted") == 0);
         for (int i = 0; i < RESULTS; i++)
             CHECK(!got[i]);
     }
+}
+
+/* How many operations of arrays of 6 x n ended. */
+static int end_all(int64_t n, int sign)
+{
+    int ended = 0;
+    operands x = operands_of(n);
+    for (size_t i = 0; i < sizeof operations / sizeof *operations; i++) {
+        kv_array *expected[RESULTS] = {NULL};
+        CHECK_OK(operations[i](expected, &x, &e));
+        ended += end_each(operations[i], &x, sign, expected) > 0;
+        release(expected);
+    }
+    operands_release(&x);
+    return ended;
+}
+
+TEST(array_memory_of_operations)
+{
+    CHECK_INT(end_all(40, 1), sizeof operations / sizeof *operations);
+    end_all(40, -1);
 }
 
 /* Of lines that are longer than what is worked on between two questions, and of a line that threads
  * share. */
 TEST(array_stop_of_operations)
 {
-    operands x = operands_of(STOP_EVERY / 2 + 5);
-    int ended = 0;
-    for (size_t i = 0; i < sizeof operations / sizeof *operations; i++) {
-        kv_array *expected[RESULTS] = {NULL};
-        CHECK_OK(operations[i](expected, &x, &e));
-        ended += stop_at_each(operations[i], &x, expected) > 0;
-        release(expected);
-    }
-    CHECK(ended >= 25);
-    operands_release(&x);
+    CHECK(end_all(STOP_EVERY / 2 + 5, 0) >= 25);
 }

@@ -1,11 +1,9 @@
 /* Calls of very many small arrays, which run in batches, beside the same pairs a few at a time. */
 
 #include "kvstore.h"
-#include "test.h"
+#include "store_help.h"
 
 enum { KEYS = 3000, SIZE = 5, PAIRS = 2 * KEYS };
-
-static const kv_ctx cpu0 = {KV_CPU, 0};
 
 typedef struct lists {
     kv_key keys[PAIRS], once[KEYS];
@@ -13,14 +11,12 @@ typedef struct lists {
     kv *many, *few; /* both have the same history */
 } lists;
 
-static kv_array *filled(float x)
+static kv_array *counting(float x)
 {
-    kv_array *a = NULL;
-    void *data = NULL;
-    CHECK(kv_array_new(&a, KV_FLOAT32, 1, (int64_t[]){SIZE}, cpu0, NULL) == KV_OK);
-    CHECK(kv_array_write(a, &data, NULL) == KV_OK);
+    kv_array *a = MADE(kv_array, kv_array_new, KV_FLOAT32, 1, (int64_t[]){SIZE}, cpu0);
+    float *data = array_data(a);
     for (int i = 0; i < SIZE; i++)
-        ((float *)data)[i] = x + (float)i;
+        data[i] = x + (float)i;
     return a;
 }
 
@@ -28,15 +24,15 @@ static void begin(lists *l, const char *rule)
 {
     for (int i = 0; i < PAIRS; i++) {
         l->keys[i] = (kv_key){.id = i / 2};
-        l->values[i] = filled((float)i / 8);
+        l->values[i] = counting((float)i / 8);
     }
     for (int i = 0; i < KEYS; i++) {
         l->once[i] = (kv_key){.id = i};
-        l->outs[i] = filled(-1);
+        l->outs[i] = counting(-1);
     }
     for (int i = 0; i < 2; i++) {
         kv **s = i ? &l->few : &l->many;
-        CHECK_OK(kv_create("local", NULL, 0, s, &e));
+        *s = make("local");
         CHECK_OK(kv_init(*s, l->once, KEYS, l->outs, NULL, &e));
         if (rule)
             CHECK_OK(kv_set_optimizer(*s, rule, NULL, 0, &e));
@@ -53,22 +49,16 @@ static void end(lists *l)
     kv_free(l->few);
 }
 
-static const float *data_of(kv_array *a)
-{
-    const void *data = NULL;
-    CHECK(kv_array_read(a, &data, NULL) == KV_OK);
-    return data;
-}
-
 /* Pulls all keys at once from one store and one by one from the other. */
 static void compare(lists *l)
 {
-    own_array *one = filled(0);
+    own_array *one = counting(0);
     int different = 0;
     CHECK_OK(kv_pull(l->many, l->once, KEYS, l->outs, NULL, &e));
     for (int i = 0; i < KEYS; i++) {
         CHECK_OK(kv_pull(l->few, &l->once[i], 1, &one, NULL, &e));
-        different += memcmp(data_of(one), data_of(l->outs[i]), SIZE * sizeof(float)) != 0;
+        different +=
+            memcmp(array_elements(one), array_elements(l->outs[i]), SIZE * sizeof(float)) != 0;
     }
     CHECK_INT(different, 0);
 }
@@ -83,20 +73,15 @@ static void push_both(lists *l)
 
 static lists l;
 
-static void push_with(const char *rule)
-{
-    begin(&l, rule);
-    for (int i = 0; i < 3; i++)
-        push_both(&l);
-    end(&l);
-}
-
 TEST(batches_of_a_push)
 {
-    push_with(NULL);
-    push_with("test");
-    push_with("sgd");
-    push_with("adam");
+    static const char *const rules[] = {NULL, "test", "sgd", "adam"};
+    for (int r = 0; r < 4; r++) {
+        begin(&l, rules[r]);
+        for (int i = 0; i < 3; i++)
+            push_both(&l);
+        end(&l);
+    }
 }
 
 TEST(batches_of_a_pushpull)
@@ -104,7 +89,7 @@ TEST(batches_of_a_pushpull)
     begin(&l, NULL);
     CHECK_OK(kv_pushpull(l.many, l.keys, PAIRS, l.values, NULL, 0, NULL, NULL, &e));
     for (int i = 0; i < PAIRS; i++)
-        CHECK(data_of(l.values[i])[0] == (float)(i / 2 * 4 + 1) / 8);
+        CHECK(*(const float *)array_elements(l.values[i]) == (float)(i / 2 * 4 + 1) / 8);
     end(&l);
 }
 
@@ -116,7 +101,7 @@ TEST(batches_and_an_array_twice)
     kv_array *last = l.outs[KEYS - 1];
     l.outs[KEYS - 1] = l.outs[0];
     CHECK_OK(kv_pull(l.many, l.once, KEYS, l.outs, NULL, &e));
-    CHECK(data_of(l.outs[0])[0] == (float)((KEYS - 1) * 4 + 1) / 8);
+    CHECK(*(const float *)array_elements(l.outs[0]) == (float)((KEYS - 1) * 4 + 1) / 8);
     l.outs[KEYS - 1] = last;
     end(&l);
 }
@@ -145,23 +130,20 @@ TEST(batches_and_keys_in_disorder)
 /* An error at the last pair, and one at each allocation, leave every key as it was. */
 TEST(batches_change_all_or_nothing)
 {
-    kv_array *wrong, *right;
     begin(&l, "test");
     push_both(&l);
-    right = l.values[PAIRS - 1];
-    CHECK(kv_array_new(&wrong, KV_FLOAT32, 1, (int64_t[]){SIZE + 1}, cpu0, NULL) == KV_OK);
+    own_array *wrong = filled(0);
+    kv_array *right = l.values[PAIRS - 1];
     l.values[PAIRS - 1] = wrong;
-    CHECK_INT(kv_push(l.many, l.keys, PAIRS, l.values, NULL, &e), KV_E_SHAPE);
+    CHECK_CODE(kv_push(l.many, l.keys, PAIRS, l.values, NULL, &e), KV_E_SHAPE);
     l.values[PAIRS - 1] = right;
     l.keys[PAIRS - 1] = (kv_key){.id = KEYS};
-    e = (kv_err){0};
-    CHECK_INT(kv_push(l.many, l.keys, PAIRS, l.values, NULL, &e), KV_E_KEY);
+    CHECK_CODE(kv_push(l.many, l.keys, PAIRS, l.values, NULL, &e), KV_E_KEY);
     l.keys[PAIRS - 1] = (kv_key){.id = KEYS - 1};
     compare(&l);
     EACH_FAILURE(kv_push(l.many, l.keys, PAIRS, l.values, NULL, &e))
         compare(&l);
     CHECK_OK(kv_push(l.few, l.keys, PAIRS, l.values, NULL, &e));
     compare(&l);
-    kv_array_unref(wrong);
     end(&l);
 }

@@ -3,132 +3,106 @@
 #include "array/device.h"
 
 #include "kvstore.h"
-#include "test.h"
+#include "store_help.h"
 
-static const kv_ctx cpu0 = {KV_CPU, 0};
 static const kv_key keys[] = {{.id = 1}, {.id = 2}, {.id = 3}};
 
-static kv_array *filled(kv_dtype dtype, int64_t n, float x)
+static kv_array *of(kv_dtype dtype, int64_t n, double x)
 {
-    kv_array *exact = NULL, *a = NULL;
-    void *data = NULL;
-    CHECK(kv_array_new(&exact, KV_FLOAT32, 1, &n, cpu0, NULL) == KV_OK);
-    CHECK(kv_array_write(exact, &data, NULL) == KV_OK);
-    for (int64_t i = 0; i < n; i++)
-        ((float *)data)[i] = x;
-    CHECK(kv_array_dup(&a, exact, dtype, cpu0, NULL) == KV_OK);
-    kv_array_unref(exact);
-    return a;
+    return array_full(dtype, 1, &n, x, cpu0);
 }
 
 static float first_of(kv_array *a)
 {
-    const void *data = NULL;
-    CHECK(kv_array_read(a, &data, NULL) == KV_OK);
-    return *(const float *)data;
+    return *(const float *)array_elements(a);
 }
 
-static void check_holds(kv *s, int key, float x)
+static void check_holds(kv *s, int key, double x)
 {
-    own_array *out = filled(KV_FLOAT32, 4, -1);
-    CHECK_OK(kv_pull(s, &keys[key], 1, &out, NULL, &e));
-    CHECK(first_of(out) == x);
+    own_array *out = pull_into(s, keys[key], of(KV_FLOAT32, 4, -1));
+    check_array(out, x);
 }
 
 /* Keys 1 to 3 hold 1 to 3. */
 static kv *store_of_three(void)
 {
-    kv *s = NULL;
-    CHECK_OK(kv_create("local", NULL, 0, &s, &e));
-    for (int i = 0; i < 3; i++) {
-        own_array *a = filled(KV_FLOAT32, 4, (float)(i + 1));
-        CHECK_OK(kv_init(s, &keys[i], 1, &a, NULL, &e));
-    }
+    kv *s = make("local");
+    for (int i = 0; i < 3; i++)
+        init_with(s, keys[i], of(KV_FLOAT32, 4, i + 1));
     return s;
 }
 
 static int64_t pushes_of(kv *s, int key)
 {
-    kv_info info;
-    CHECK_OK(kv_find(s, &keys[key], &info, &e));
-    return info.pushes;
+    return info_of(s, keys[key]).pushes;
 }
 
 /* A mistake in the last pair leaves the keys before it as they were. */
 TEST(direct_changes_all_or_nothing)
 {
     own_kv *s = store_of_three();
-    own_array *small = filled(KV_FLOAT32, 4, 8), *large = filled(KV_FLOAT32, 5, 8);
+    own_array *small = of(KV_FLOAT32, 4, 8), *large = of(KV_FLOAT32, 5, 8);
     kv_array *values[] = {small, small, large}, *outs[] = {small, small, large};
     uint64_t before = kv_changes(s);
-    CHECK_INT(kv_push(s, keys, 3, values, NULL, &e), KV_E_SHAPE);
-    CHECK_TEXT(e.text, "key 3 holds (4,), this value has shape (5,)");
+    CHECK_ERR(kv_push(s, keys, 3, values, NULL, &e), KV_E_SHAPE,
+              "key 3 holds (4,), this value has shape (5,)");
     check_holds(s, 0, 1);
     check_holds(s, 1, 2);
     CHECK_INT(pushes_of(s, 0), 0);
     CHECK(kv_changes(s) == before);
-    e = (kv_err){0};
-    CHECK_INT(kv_pull(s, keys, 3, outs, NULL, &e), KV_E_SHAPE);
+    CHECK_CODE(kv_pull(s, keys, 3, outs, NULL, &e), KV_E_SHAPE);
     CHECK(first_of(small) == 8);
 }
 
-/* The keys of many values and outs are restored, each with its own. */
-TEST(direct_restores_many)
+enum { EACH = 3, ALL = 3 * EACH };
+
+/* Arrays of `first`, `first` + by, … for the keys, so many of each. */
+static void fill_each(kv_key each[ALL], kv_array *arrays[ALL + 1], int first, int by)
 {
-    enum { KEYS = 3, EACH = 3, ALL = KEYS * EACH };
-    own_kv *s = store_of_three();
-    own_array *wrong = filled(KV_INT32, 5, 0);
-    own_arrays *arrays[ALL + 1] = {NULL};
-    kv_key each[ALL];
     for (int i = 0; i < ALL; i++) {
-        arrays[i] = filled(KV_FLOAT32, 4, (float)(10 + i));
         each[i] = keys[i / EACH];
+        arrays[i] = of(KV_FLOAT32, 4, first + by * i);
     }
-    for (int bad = 0; bad < ALL; bad++) {
-        kv_array *right = arrays[bad];
-        arrays[bad] = wrong;
-        CHECK_CODE(kv_push(s, each, ALL, arrays, NULL, &e), KV_E_SHAPE);
-        CHECK_CODE(kv_pull(s, each, ALL, arrays, NULL, &e), KV_E_SHAPE);
-        arrays[bad] = right;
-        for (int i = 0; i < ALL; i++)
-            CHECK(first_of(arrays[i]) == (float)(10 + i));
-        for (int k = 0; k < KEYS; k++) {
-            check_holds(s, k, (float)(k + 1));
-            CHECK_INT(pushes_of(s, k), 0);
-        }
-    }
-    CHECK_OK(kv_push(s, each, ALL, arrays, NULL, &e));
-    check_holds(s, 2, 16 + 17 + 18);
 }
 
-/* A pushpull with a value or an out that does not fit leaves keys, counts and outs as they were. */
-TEST(direct_pushpull_restores_both_halves)
+/* A call with an array of another shape and dtype in place of one left all as it was. */
+static void check_untouched(kv *s, kv_array *const *arrays, int first, int by)
 {
-    enum { KEYS = 3, EACH = 2, ALL = KEYS * EACH };
+    for (int i = 0; i < ALL; i++)
+        CHECK(first_of(arrays[i]) == (float)(first + by * i));
+    for (int k = 0; k < 3; k++) {
+        check_holds(s, k, k + 1);
+        CHECK_INT(pushes_of(s, k), 0);
+    }
+}
+
+/* The keys of many values and outs are restored, each with its own; a pushpull leaves keys, counts
+ * and outs as they were. */
+TEST(direct_restores_many)
+{
     own_kv *s = store_of_three();
-    own_array *wrong = filled(KV_INT32, 5, 0);
+    own_array *wrong = of(KV_INT32, 5, 0);
     own_arrays *values[ALL + 1] = {NULL}, *outs[ALL + 1] = {NULL};
     kv_key each[ALL];
-    for (int i = 0; i < ALL; i++) {
-        values[i] = filled(KV_FLOAT32, 4, (float)(10 + i));
-        outs[i] = filled(KV_FLOAT32, 4, (float)-i);
-        each[i] = keys[i / EACH];
-    }
+    fill_each(each, values, 10, 1);
+    fill_each(each, outs, 0, -1);
     for (int bad = 0; bad < 2 * ALL; bad++) {
         kv_array **at = bad < ALL ? &values[bad] : &outs[bad - ALL], *right = *at;
         *at = wrong;
+        if (bad < ALL)
+            CHECK_CODE(kv_push(s, each, ALL, values, NULL, &e), KV_E_SHAPE);
+        else
+            CHECK_CODE(kv_pull(s, each, ALL, outs, NULL, &e), KV_E_SHAPE);
         CHECK_CODE(kv_pushpull(s, each, ALL, values, each, ALL, outs, NULL, &e), KV_E_SHAPE);
         *at = right;
-        for (int i = 0; i < ALL; i++)
-            CHECK(first_of(outs[i]) == (float)-i && first_of(values[i]) == (float)(10 + i));
-        for (int k = 0; k < KEYS; k++) {
-            check_holds(s, k, (float)(k + 1));
-            CHECK_INT(pushes_of(s, k), 0);
-        }
+        check_untouched(s, values, 10, 1);
+        check_untouched(s, outs, 0, -1);
     }
     CHECK_OK(kv_pushpull(s, each, ALL, values, each, ALL, outs, NULL, &e));
     for (int i = 0; i < ALL; i++)
-        CHECK(first_of(outs[i]) == (float)(i < 2 ? 21 : i < 4 ? 25 : 29));
+        CHECK(first_of(outs[i]) == (float)(33 + i / EACH * 9));
+    CHECK_OK(kv_push(s, each, ALL, values, NULL, &e));
+    check_holds(s, 2, 16 + 17 + 18);
 }
 
 /* All values are read before the first out is written: in place, an array of two keys, and outs of
@@ -136,7 +110,7 @@ TEST(direct_pushpull_restores_both_halves)
 TEST(direct_pushpull_reads_before_it_writes)
 {
     own_kv *s = store_of_three();
-    own_array *a = filled(KV_FLOAT32, 4, 10), *b = filled(KV_FLOAT32, 4, 20);
+    own_array *a = of(KV_FLOAT32, 4, 10), *b = of(KV_FLOAT32, 4, 20);
     kv_array *in_place[] = {a, b, a}, *outs[] = {b, a, b};
     const kv_key down[] = {keys[2], keys[0], keys[1]};
     CHECK_OK(kv_pushpull(s, keys, 3, in_place, NULL, 0, NULL, NULL, &e));
@@ -155,8 +129,8 @@ TEST(direct_pushpull_reads_before_it_writes)
 TEST(direct_sums_keys_in_disorder)
 {
     own_kv *s = store_of_three();
-    kv_array *values[] = {filled(KV_FLOAT32, 4, 10), filled(KV_FLOAT32, 4, 20),
-                          filled(KV_FLOAT32, 4, 40)};
+    kv_array *values[] = {of(KV_FLOAT32, 4, 10), of(KV_FLOAT32, 4, 20),
+                          of(KV_FLOAT32, 4, 40)};
     const kv_key order[] = {keys[1], keys[0], keys[1]}, down[] = {keys[2], keys[1], keys[0]};
     CHECK_OK(kv_push(s, order, 3, values, NULL, &e));
     check_holds(s, 0, 20);
@@ -172,7 +146,7 @@ TEST(direct_sums_keys_in_disorder)
 TEST(direct_pulls_an_array_twice)
 {
     own_kv *s = store_of_three();
-    kv_array *out = filled(KV_FLOAT32, 4, -1), *outs[] = {out, out, out};
+    kv_array *out = of(KV_FLOAT32, 4, -1), *outs[] = {out, out, out};
     CHECK_OK(kv_pull(s, keys, 3, outs, NULL, &e));
     CHECK(first_of(out) == 3);
     kv_array_unref(out);
@@ -182,7 +156,7 @@ TEST(direct_pulls_an_array_twice)
 TEST(direct_leaves_other_dtypes_to_an_operation)
 {
     own_kv *s = store_of_three();
-    own_arrays *values[] = {filled(KV_FLOAT32, 4, 10), filled(KV_INT32, 4, 20), NULL};
+    own_arrays *values[] = {of(KV_FLOAT32, 4, 10), of(KV_INT32, 4, 20), NULL};
     const kv_key twice[] = {keys[0], keys[0]};
     CHECK_OK(kv_push(s, twice, 2, values, NULL, &e));
     check_holds(s, 0, 30);
@@ -192,7 +166,7 @@ TEST(direct_leaves_other_dtypes_to_an_operation)
 TEST(direct_keeps_what_others_hold)
 {
     own_kv *s = store_of_three();
-    own_array *value = filled(KV_FLOAT32, 4, 10);
+    own_array *value = of(KV_FLOAT32, 4, 10);
     CHECK_OK(kv_begin(s, &e));
     CHECK_OK(kv_push(s, keys, 1, &value, NULL, &e));
     check_holds(s, 0, 10);
@@ -211,7 +185,7 @@ static int end_nothing(engine_op *op, kv_err *e)
 TEST(direct_waits_for_what_is_pending)
 {
     own_kv *s = store_of_three();
-    own_array *a = filled(KV_FLOAT32, 4, 10);
+    own_array *a = of(KV_FLOAT32, 4, 10);
     engine_use use = {.var = array_var(a), .write = true};
     engine_op busy = {.run = end_nothing, .uses = &use, .nuses = 1};
     CHECK(engine_try(&busy));

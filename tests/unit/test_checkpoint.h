@@ -39,21 +39,30 @@ static inline void folder_text(test_folder *d, const char *name, const char *tex
     folder_put(d, name, text, strlen(text));
 }
 
+/* A safetensors file with this header and n bytes behind it. */
+static inline void folder_header(test_folder *d, const char *file, const char *header,
+                                 const char *data, size_t n)
+{
+    own_buf all = {0};
+    uint64_t length = strlen(header);
+    buf_put(&all, (const char *)&length, sizeof length);
+    buf_add(&all, header);
+    buf_put(&all, data, n);
+    folder_put(d, file, all.data, all.len);
+}
+
 /* A safetensors file; each of the names is a U8 tensor of one byte, the place of the name. */
 static inline void folder_tensors(test_folder *d, const char *file, int n, const char *const *names)
 {
-    own_buf text = {0}, all = {0};
+    own_buf text = {0}, data = {0};
     buf_char(&text, '{');
-    for (int i = 0; i < n; i++)
+    for (int i = 0; i < n; i++) {
         buf_printf(&text, "%s\"%s\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[%d,%d]}",
                    i ? "," : "", names[i], i, i + 1);
+        buf_char(&data, (char)i);
+    }
     buf_char(&text, '}');
-    uint64_t length = text.len;
-    buf_put(&all, (const char *)&length, sizeof length);
-    buf_put(&all, text.data, text.len);
-    for (int i = 0; i < n; i++)
-        buf_char(&all, (char)i);
-    folder_put(d, file, all.data, all.len);
+    folder_header(d, file, buf_text(&text), buf_text(&data), data.len);
 }
 
 /* The lowest file descriptor that is free. */

@@ -31,6 +31,13 @@ static void holds(const checkpoint *m, const char *want)
     CHECK_TEXT(buf_text(&names), want);
 }
 
+/* Opening finds this, and holds these tensors. */
+static void finds(const char *path, const char *want, const char *findings)
+{
+    own_checkpoint *m = folder_findings(path, findings);
+    holds(m, want);
+}
+
 static void opens(const char *path, const char *want)
 {
     kv_array *array = NULL;
@@ -123,8 +130,6 @@ TEST(checkpoint_folder_indexes)
     opens(folder_file(&d, INDEX), "a b c");
 }
 
-/* ---- Shards ---------------------------------------------------------------------------------- */
-
 TEST(checkpoint_folder_missing)
 {
     own_folder d = two_shards("{\"weight_map\":{\"a\":\"x.safetensors\",\"b\":\"x.safetensors\","
@@ -134,10 +139,9 @@ TEST(checkpoint_folder_missing)
     folder_refused(&d, d.path, KV_E_IO,
                    "%/" INDEX ": 2 of its 4 shards are not there: p.safetensors, q.safetensors",
                    advice);
-    checkpoint *m = folder_findings(d.path, "p.safetensors -: the shard is not there\n"
-                                            "q.safetensors -: the shard is not there\n");
-    holds(m, "a b c");
-    checkpoint_close(m);
+    finds(d.path, "a b c",
+          "p.safetensors -: the shard is not there\n"
+          "q.safetensors -: the shard is not there\n");
 
     /* more than a sentence has room for */
     own_buf index = {0}, want = {0};
@@ -171,9 +175,8 @@ TEST(checkpoint_folder_twice)
         const char *file = checkpoint_file(m, checkpoint_at(m, checkpoint_find(m, "b"))->file);
         CHECK(strstr(file, "/z.safetensors") != NULL);
     }
-    own_checkpoint *m = folder_findings(
-        d.path, INDEX " b: tensor \"b\" is in x.safetensors too, the index says z.safetensors\n");
-    holds(m, "a c b d");
+    finds(d.path, "a c b d",
+          INDEX " b: tensor \"b\" is in x.safetensors too, the index says z.safetensors\n");
 }
 
 /* What check tells of an index beyond what stands in the way of reading. */
@@ -220,12 +223,10 @@ TEST(checkpoint_folder_disagrees)
                    "tensor \"c\" is in y.safetensors, the index says x.safetensors; "
                    "tensor \"e\" is not in y.safetensors, which the index says",
                    "");
-    checkpoint *m = folder_findings(
-        d.path, INDEX " b: tensor \"b\" of x.safetensors is not in the index\n" INDEX
-                      " c: tensor \"c\" is in y.safetensors, the index says x.safetensors\n" INDEX
-                      " e: tensor \"e\" is not in y.safetensors, which the index says\n");
-    holds(m, "a b c");
-    checkpoint_close(m);
+    finds(d.path, "a b c",
+          INDEX " b: tensor \"b\" of x.safetensors is not in the index\n" INDEX
+                " c: tensor \"c\" is in y.safetensors, the index says x.safetensors\n" INDEX
+                " e: tensor \"e\" is not in y.safetensors, which the index says\n");
     /* a shard that cannot be read says nothing of its tensors */
     folder_put(&d, "y.safetensors", "\x02\0\0\0\0\0\0\0{\"", 10);
     checkpoint_close(folder_findings(
@@ -251,14 +252,9 @@ TEST(checkpoint_folder_left_out)
 {
     static const char header[] = "{\"c\":{\"dtype\":\"U128\",\"shape\":[],\"data_offsets\":[0,1]}}";
     own_folder d = two_shards(RIGHT);
-    uint64_t length = sizeof header - 1;
-    own_buf text = {0};
-    buf_put(&text, (const char *)&length, 8);
-    buf_add(&text, header);
-    folder_put(&d, "y.safetensors", text.data, text.len);
-    own_checkpoint *m = folder_findings(
-        d.path, "y.safetensors c: tensor \"c\" has the dtype \"U128\", which is not read\n");
-    holds(m, "a b");
+    folder_header(&d, "y.safetensors", header, "", 0);
+    finds(d.path, "a b",
+          "y.safetensors c: tensor \"c\" has the dtype \"U128\", which is not read\n");
 }
 
 /* A cut shard keeps the tensors that it has. */
@@ -270,10 +266,7 @@ TEST(checkpoint_folder_cut)
     CHECK(truncate(d.file, about.st_size - 1) == 0);
     folder_refused(&d, d.path, KV_E_FORMAT,
                    "%/x.safetensors: cut within its data: 1 of 2 bytes are missing", "");
-    checkpoint *m =
-        folder_findings(d.path, "x.safetensors -: cut within its data: 1 of 2 bytes are missing\n");
-    holds(m, "a c");
-    checkpoint_close(m);
+    finds(d.path, "a c", "x.safetensors -: cut within its data: 1 of 2 bytes are missing\n");
 }
 
 /* Opening a pipe would wait. */
@@ -307,8 +300,6 @@ TEST(checkpoint_folder_limit)
     CHECK_INT(now, lowest);
     close(now);
 }
-
-/* ---- The index ------------------------------------------------------------------------------- */
 
 TEST(checkpoint_index_refuses)
 {
@@ -351,17 +342,13 @@ TEST(checkpoint_index_refuses)
     folder_text(&d, INDEX,
                 "{\"weight_map\":{\"a\":\"../x\",\"c\":\"y.safetensors\","
                 "\"c\":\"y.safetensors\",\"d\":4}}");
-    checkpoint *m = folder_findings(
-        d.path, INDEX " a: the file of tensor \"a\" is a name that leaves the folder\n" INDEX
-                      " d: the file of tensor \"d\" is not a text\n" INDEX
-                      " c: tensor \"c\" stands there twice\n"
-                      "x.safetensors -: the index names no tensor of this file\n");
-    holds(m, "c");
-    checkpoint_close(m);
+    finds(d.path, "c",
+          INDEX " a: the file of tensor \"a\" is a name that leaves the folder\n" INDEX
+                " d: the file of tensor \"d\" is not a text\n" INDEX
+                " c: tensor \"c\" stands there twice\n"
+                "x.safetensors -: the index names no tensor of this file\n");
     folder_text(&d, INDEX, "{}");
-    m = folder_findings(d.path, INDEX " -: it has no \"weight_map\"\n");
-    holds(m, "a b c");
-    checkpoint_close(m);
+    finds(d.path, "a b c", INDEX " -: it has no \"weight_map\"\n");
 }
 
 /* 200,000 tensors in one index: no step is quadratic. */
@@ -398,11 +385,9 @@ TEST(checkpoint_index_too_many)
                    "%/" INDEX ": an index of 100000001 bytes, at most 100000000 are allowed", "");
 }
 
-/* ---- A store's file -------------------------------------------------------------------------- */
-
 TEST(checkpoint_weights)
 {
-    static const char header[] =
+    char header[] =
         "{\"__metadata__\":{\"kvstore.format\":\"1\",\"kvstore.type\":\"local\",\"format\":\"pt\"},"
         "\"__state__/w/0\":{\"dtype\":\"U8\",\"shape\":[],\"data_offsets\":[0,1]},"
         "\"w\":{\"dtype\":\"U8\",\"shape\":[],\"data_offsets\":[1,2]},"
@@ -412,12 +397,7 @@ TEST(checkpoint_weights)
         "\"__rows__/r/data\":{\"dtype\":\"U8\",\"shape\":[],\"data_offsets\":[5,6]}}";
     own_folder d = folder_new();
     own_checkpoint *m = NULL;
-    own_buf text = {0};
-    uint64_t length = sizeof header - 1;
-    buf_put(&text, (const char *)&length, 8);
-    buf_add(&text, header);
-    buf_put(&text, "\0\1\2\3\4\5", 6);
-    folder_put(&d, "s.kvs", text.data, text.len);
+    folder_header(&d, "s.kvs", header, "\0\1\2\3\4\5", 6);
     CHECK_OK(
         checkpoint_open(&m, folder_file(&d, "s.kvs"), &(checkpoint_options){.weights = true}, &e));
     holds(m, "w __key____x __x __rows__/r/data");
@@ -432,9 +412,8 @@ TEST(checkpoint_weights)
     CHECK_INT(checkpoint_metadata_count(m), 3);
     checkpoint_close(m);
     /* another tool's file is left alone, whatever its names */
-    char *format = memmem(text.data, text.len, "kvstore.format", 14);
-    memcpy(format, "kvstare", 7);
-    folder_put(&d, "s.kvs", text.data, text.len);
+    memcpy(strstr(header, "kvstore.format"), "kvstare", 7);
+    folder_header(&d, "s.kvs", header, "\0\1\2\3\4\5", 6);
     CHECK_OK(
         checkpoint_open(&m, folder_file(&d, "s.kvs"), &(checkpoint_options){.weights = true}, &e));
     CHECK_INT(checkpoint_count(m), 6);
@@ -446,10 +425,8 @@ TEST(checkpoint_folder_torch)
 {
     static const char index[] = "{\"weight_map\": {\"one\": \"one.pt\"}}";
     own_folder d = folder_new();
-    char bytes[4096];
-    FILE *f = fopen("tests/checkpoint/torch/one.pt", "rb");
-    size_t n = fread(bytes, 1, sizeof bytes, f);
-    fclose(f);
+    size_t n;
+    own_text *bytes = file_text("tests/checkpoint/torch/one.pt", &n);
     folder_put(&d, "pytorch_model.bin", bytes, n);
     own_checkpoint *model = MADE(checkpoint, checkpoint_open, d.path, NULL);
     CHECK_TEXT(checkpoint_at(model, 0)->name, "pytorch_model");

@@ -14,6 +14,17 @@
     "safetensors.flax.save_file(flax.traverse_util.flatten_dict(flax.serialization."               \
     "msgpack_restore(open(FILE, \"rb\").read()), sep=\".\"), \"m.safetensors\")"
 
+/* These bytes in a file are refused as what they look like. */
+static void check_looks(test_folder *d, const char *file, const void *data, size_t n,
+                        const char *what, const char *hint)
+{
+    char want[200];
+    folder_put(d, file, data, n);
+    snprintf(want, sizeof want, "%%/%s: this looks like %s%s not read", file, what,
+             strstr(what, ", which") ? "; it is" : ", which is");
+    folder_refused(d, folder_file(d, file), KV_E_FORMAT, want, hint);
+}
+
 TEST(checkpoint_looks_like)
 {
     static const struct {
@@ -30,9 +41,7 @@ TEST(checkpoint_looks_like)
         {"\x80\x04\x95\x10\0\0\0\0\0\0\0}\x94.......", 20, PICKLE, SAVE},
         {"\x80\2cnumpy.core.multiarray\n_reconstruct\n", 0, PICKLE, SAVE},
         {"\x80\x03X\x01\0\0\0aq\0.", 11, PICKLE, SAVE},
-        {"\x81\xA6params\x81\xA5"
-         "dense",
-         0, "msgpack, as Flax writes it", FLAX},
+        {"\x81\xA6params\x81\xA5" "dense", 0, "msgpack, as Flax writes it", FLAX},
         {"\xDE\0\x20\xD9\x28"
          "0123456789012345678901234567890123456789",
          45, "msgpack, as Flax writes it", FLAX},
@@ -78,30 +87,20 @@ TEST(checkpoint_looks_like)
     };
     own_folder d = folder_new();
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        char want[200];
-        folder_put(&d, "m.x", cases[i].text, cases[i].n ? cases[i].n : strlen(cases[i].text));
-        snprintf(want, sizeof want, "%%/m.x: this looks like %s%s not read", cases[i].what,
-                 strstr(cases[i].what, ", which") ? "; it is" : ", which is");
-        folder_refused(&d, folder_file(&d, "m.x"), KV_E_FORMAT, want, cases[i].hint);
+        const char *text = cases[i].text;
+        check_looks(&d, "m.x", text, cases[i].n ? cases[i].n : strlen(text), cases[i].what,
+                    cases[i].hint);
     }
     char text[8192] = {0};
-    folder_put(&d, "m.x", text, sizeof text);
-    folder_refused(&d, folder_file(&d, "m.x"), KV_E_FORMAT,
-                   "%/m.x: this looks like a file of zeros, such as an unfinished download, which "
-                   "is not read",
-                   "download it again");
+    check_looks(&d, "m.x", text, sizeof text, "a file of zeros, such as an unfinished download",
+                "download it again");
     memset(text, ' ', sizeof text);
     memcpy(text + 257, "ustar", 5);
-    folder_put(&d, "m.x", text, sizeof text);
-    folder_refused(&d, folder_file(&d, "m.x"), KV_E_FORMAT,
-                   "%/m.x: this looks like a tar archive, which is not read",
-                   "unpack it first: tar -xf FILE");
+    check_looks(&d, "m.x", text, sizeof text, "a tar archive", "unpack it first: tar -xf FILE");
     /* a character that ends behind what is looked at */
     memset(text, 'x', sizeof text);
     memcpy(text + 4094, "\xE2\x82\xAC", 3);
-    folder_put(&d, "m.x", text, sizeof text);
-    folder_refused(&d, folder_file(&d, "m.x"), KV_E_FORMAT,
-                   "%/m.x: this looks like a text, which is not read", READ);
+    check_looks(&d, "m.x", text, sizeof text, "a text", READ);
 }
 
 /* A member of a tar archive, without bytes. */
@@ -121,15 +120,9 @@ TEST(checkpoint_looks_like_tar)
     own_buf b = {0};
     for (int i = 0; i < 4; i++)
         put_member(&b, names[i]);
-    folder_put(&d, "m.x", b.data, b.len);
-    folder_refused(&d, folder_file(&d, "m.x"), KV_E_FORMAT,
-                   "%/m.x: this looks like PyTorch's tar format, from before its archives, which "
-                   "is not read",
-                   TORCH(""));
-    folder_put(&d, "m.x", b.data, b.len - 512);
-    folder_refused(&d, folder_file(&d, "m.x"), KV_E_FORMAT,
-                   "%/m.x: this looks like a tar archive, which is not read",
-                   "unpack it first: tar -xf FILE");
+    check_looks(&d, "m.x", b.data, b.len, "PyTorch's tar format, from before its archives",
+                TORCH(""));
+    check_looks(&d, "m.x", b.data, b.len - 512, "a tar archive", "unpack it first: tar -xf FILE");
 }
 
 /* Files that are known by their names, and safetensors under such a name. */
@@ -139,20 +132,17 @@ TEST(checkpoint_looks_like_by_name)
     static const struct {
         const char *file, *what, *hint;
     } cases[] = {
-        {"__0_0.distcp", "a file of torch.distributed.checkpoint (DCP), which is", DCP},
-        {"flax_model.msgpack", "msgpack, as Flax writes it, which is", FLAX},
-        {"model.onnx", "an ONNX graph, which is",
+        {"__0_0.distcp", "a file of torch.distributed.checkpoint (DCP)", DCP},
+        {"flax_model.msgpack", "msgpack, as Flax writes it", FLAX},
+        {"model.onnx", "an ONNX graph",
          "its arrays become safetensors by onnx.numpy_helper and safetensors.numpy.save_file"},
-        {"saved_model.pb", "a TensorFlow SavedModel, which is", SAVE},
-        {"model.ckpt.data-00000-of-00001", "a TensorFlow checkpoint, which is", SAVE},
+        {"saved_model.pb", "a TensorFlow SavedModel", SAVE},
+        {"model.ckpt.data-00000-of-00001", "a TensorFlow checkpoint", SAVE},
     };
     own_folder d = folder_new();
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        char want[200];
-        folder_put(&d, cases[i].file, "PK\3\4\xFF\xFF\xFF\xFF\xFF\xFF", 10);
-        snprintf(want, sizeof want, "%%/%s: this looks like %s not read", cases[i].file,
-                 cases[i].what);
-        folder_refused(&d, folder_file(&d, cases[i].file), KV_E_FORMAT, want, cases[i].hint);
+        check_looks(&d, cases[i].file, "PK\3\4\xFF\xFF\xFF\xFF\xFF\xFF", 10, cases[i].what,
+                    cases[i].hint);
         folder_tensors(&d, cases[i].file, 1, name);
         own_checkpoint *c = MADE(checkpoint, checkpoint_open, folder_file(&d, cases[i].file), NULL);
     }
@@ -169,8 +159,7 @@ TEST(checkpoint_looks_like_folder)
         {{"_METADATA"}, "an Orbax checkpoint", ORBAX},
         {{"manifest.ocdbt"}, "an Orbax checkpoint", ORBAX},
         {{"saved_model.pb"}, "a TensorFlow SavedModel", SAVE},
-        {{"checkpoint", "model.index", "model.data-00000-of-00001"},
-         "a TensorFlow checkpoint",
+        {{"checkpoint", "model.index", "model.data-00000-of-00001"}, "a TensorFlow checkpoint",
          SAVE},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

@@ -82,10 +82,8 @@ TEST(checkpoint_stream_sizes)
         stream s = stream_of(sizes[i], sizes[i]);
         checkpoint *c = MADE(checkpoint, checkpoint_open, s.path, NULL);
         CHECK_INT(c->files[0].size, sizes[i]);
-        kv_array *a = MADE(kv_array, checkpoint_load_name, c, "end");
-        const char *byte = array_elements(a);
-        CHECK_INT(*byte, 7);
-        kv_array_unref(a);
+        own_array *a = MADE(kv_array, checkpoint_load_name, c, "end");
+        CHECK_INT(*(const char *)array_elements(a), 7);
         checkpoint_close(c);
         stream_end(&s);
     }
@@ -128,8 +126,6 @@ TEST(checkpoint_stream_full)
     CHECK_ERR(checkpoint_open(&c, s.path, NULL, &e), KV_E_IO, want);
     stream_end(&s);
 }
-
-/* ---- Interrupts ------------------------------------------------------------------------------ */
 
 static volatile sig_atomic_t asked;
 

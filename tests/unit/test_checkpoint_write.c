@@ -15,18 +15,17 @@
 #include "../memory.h"
 #include "test.h"
 
-/* ---- A folder for the test ------------------------------------------------------------------- */
-
 static char folder[64];
 
-static void enter(void)
+static bool enter(void)
 {
-    CHECK(mkdtemp(memory_path(folder, sizeof folder, "kv-write")) && chdir(folder) == 0);
+    return mkdtemp(memory_path(folder, sizeof folder, "kv-write")) && chdir(folder) == 0;
 }
 
 /* Removes the folder, and in it files and folders of files. */
-static void leave(void)
+static void leave(const bool *entered)
 {
+    (void)entered;
     DIR *d = opendir(".");
     for (struct dirent *entry; (entry = readdir(d));) {
         bool dots = strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0;
@@ -37,12 +36,15 @@ static void leave(void)
     CHECK(chdir("/") == 0 && rmdir(folder) == 0);
 }
 
-/* ---- Files of the test's folder -------------------------------------------------------------- */
-
 static int by_text(const void *a, const void *b)
 {
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
+
+/* Enters a folder, which the end of the test removes. */
+#define IN_SCRATCH()                                                                               \
+    OWN(leave) bool entered = enter();                                                             \
+    CHECK(entered)
 
 /* The names in a folder, sorted, with blanks between them; borrowed until the next call. */
 static const char *names_in(const char *path)
@@ -76,12 +78,8 @@ static void holds(const char *path, const char *want, size_t n)
 
 static void put_text(const char *path, const char *text)
 {
-    FILE *f = fopen(path, "w");
-    CHECK(f && fputs(text, f) >= 0);
-    fclose(f);
+    file_fill(path, text, strlen(text));
 }
-
-/* ---- Two tensors ----------------------------------------------------------------------------- */
 
 /* BOOL [true, false, true] as "on", F32 [[1, 2, 3], [4, 5, 6]] as "w": the floats come first in the
  * data, for their alignment. */
@@ -115,21 +113,18 @@ static int64_t entries_for(const char *path)
 
 static int fill(checkpoint_out *out, kv_err *e)
 {
-    int code = KV_OK;
-    if ((code = checkpoint_out_put(out, 1, 20, numbers + 5, 4, e)) ||
-        (code = checkpoint_out_put(out, 0, 0, "\1\0\1", 3, e)) ||
-        (code = checkpoint_out_put(out, 1, 0, NULL, 0, e)))
-        return code;
+    TRY(checkpoint_out_put(out, 1, 20, numbers + 5, 4, e));
+    TRY(checkpoint_out_put(out, 0, 0, "\1\0\1", 3, e));
+    TRY(checkpoint_out_put(out, 1, 0, NULL, 0, e));
     return checkpoint_out_put(out, 1, 0, numbers, 20, e);
 }
 
 static int write_out(const char *path, const checkpoint_out_options *o, kv_err *e)
 {
     checkpoint_out *out = NULL;
-    int code = checkpoint_out_open(&out, path, entries, entries_for(path), metadata, 1, o, e);
-    if (code)
-        return code;
-    if (!(code = fill(out, e)))
+    TRY(checkpoint_out_open(&out, path, entries, entries_for(path), metadata, 1, o, e));
+    int code = fill(out, e);
+    if (!code)
         return checkpoint_out_commit(out, e);
     checkpoint_out_abandon(out);
     return code;
@@ -137,7 +132,7 @@ static int write_out(const char *path, const checkpoint_out_options *o, kv_err *
 
 TEST(checkpoint_write_file)
 {
-    enter();
+    IN_SCRATCH();
     checkpoint_out *out;
     CHECK_OK(write_out("x.safetensors", NULL, &e));
     holds("x.safetensors", pinned, sizeof pinned - 1);
@@ -163,22 +158,19 @@ TEST(checkpoint_write_file)
     CHECK_OK(checkpoint_out_open(&out, "0.safetensors", NULL, 0, NULL, 0, NULL, &e));
     CHECK_OK(checkpoint_out_commit(out, &e));
     holds("0.safetensors", "\x08\0\0\0\0\0\0\0{}      ", 16);
-    leave();
 }
 
 TEST(checkpoint_write_folder)
 {
-    enter();
+    IN_SCRATCH();
     struct stat about;
     static const checkpoint_out_options small = {.shard_bytes = 3, .force = true};
     umask(027);
     CHECK_OK(write_out("m//", NULL, &e));
     CHECK_TEXT(names_in("m"), "model.safetensors");
     holds("m/model.safetensors", pinned, sizeof pinned - 1);
-    CHECK(stat("m", &about) == 0);
-    CHECK_INT(about.st_mode & 07777, 0750);
-    CHECK(stat("m/model.safetensors", &about) == 0);
-    CHECK_INT(about.st_mode & 07777, 0640);
+    CHECK(stat("m", &about) == 0 && (about.st_mode & 07777) == 0750);
+    CHECK(stat("m/model.safetensors", &about) == 0 && (about.st_mode & 07777) == 0640);
     CHECK_ERR(write_out("m/", NULL, &e), KV_E_USAGE, "the folder \"m/\" exists");
 
     /* replaced whole, and with the mode that it had */
@@ -187,8 +179,7 @@ TEST(checkpoint_write_folder)
     CHECK_OK(write_out("m/", &small, &e));
     CHECK_TEXT(names_in("m"), "model-00001-of-00002.safetensors model-00002-of-00002.safetensors "
                               "model.safetensors.index.json");
-    CHECK(stat("m", &about) == 0);
-    CHECK_INT(about.st_mode & 07777, 0705);
+    CHECK(stat("m", &about) == 0 && (about.st_mode & 07777) == 0705);
     static const char index[] = "{\n"
                                 "  \"metadata\": {\n"
                                 "    \"total_size\": 27\n"
@@ -210,13 +201,12 @@ TEST(checkpoint_write_folder)
     CHECK_TEXT(names_in("m"), "model.safetensors");
     CHECK_TEXT(names_in("new"), "model.safetensors");
     CHECK_TEXT(names_in("."), "dangling link m new");
-    leave();
 }
 
 /* A link in a folder that is replaced goes, what it leads to does not. */
 TEST(checkpoint_write_follows_no_link_away)
 {
-    enter();
+    IN_SCRATCH();
     CHECK(mkdir("m", 0777) == 0 && mkdir("other", 0777) == 0);
     put_text("other/kept", "kept");
     CHECK(symlink("../other", "m/link") == 0);
@@ -227,27 +217,28 @@ TEST(checkpoint_write_follows_no_link_away)
               "cannot replace \"m/\": it holds the folder \"inner\"");
     CHECK_TEXT(names_in("."), "m other");
     CHECK(rmdir("m/inner") == 0);
-    leave();
 }
 
 TEST(checkpoint_write_refuses)
 {
-    enter();
+    IN_SCRATCH();
     checkpoint_out *out;
     static const checkpoint_out_options force = {.force = true};
     CHECK(mkdir("f.safetensors", 0777) == 0 && mkfifo("p.kvs", 0777) == 0);
     put_text("file", "kept");
     CHECK_ERR(write_out("m.pt", NULL, &e), KV_E_USAGE,
               "\"m.pt\": nothing says in which format to write it");
-    CHECK_CODE(write_out("no/x.kvs", NULL, &e), KV_E_IO);
-    CHECK_ERR(write_out("no/x/", NULL, &e), KV_E_IO,
-              "cannot write \"no/x/\": No such file or directory");
-    CHECK_ERR(write_out("f.safetensors", NULL, &e), KV_E_IO,
-              "cannot write \"f.safetensors\": Is a directory");
-    CHECK_ERR(write_out("p.kvs", NULL, &e), KV_E_IO,
-              "cannot write \"p.kvs\": it is not a regular file");
-    CHECK_ERR(write_out("file/", &force, &e), KV_E_IO, "cannot write \"file/\": Not a directory");
-    CHECK_INT(write_out("/", &force, &e), KV_E_USAGE);
+    static const char *const places[][2] = {{"no/x.kvs", "No such file or directory"},
+                                            {"no/x/", "No such file or directory"},
+                                            {"f.safetensors", "Is a directory"},
+                                            {"p.kvs", "it is not a regular file"},
+                                            {"file/", "Not a directory"}};
+    for (int i = 0; i < 5; i++) {
+        char want[80];
+        snprintf(want, sizeof want, "cannot write \"%s\": %s", places[i][0], places[i][1]);
+        CHECK_ERR(write_out(places[i][0], &force, &e), KV_E_IO, want);
+    }
+    CHECK_CODE(write_out("/", &force, &e), KV_E_USAGE);
     const checkpoint_entry twice[] = {{"a", TENSOR_F32, 1, matrix}, {"a", TENSOR_U8, 1, three}};
     const checkpoint_entry latin[] = {{"\xE4", TENSOR_F32, 1, matrix}};
     const char *const paths[] = {"x/", "x.kvs", "x.npz", "x.params"};
@@ -269,10 +260,7 @@ TEST(checkpoint_write_refuses)
     CHECK_ERR(checkpoint_out_open(&out, "x.kvs", quantised, 1, NULL, 0, NULL, &e), KV_E_DTYPE,
               "x.kvs: \"a\" is quantised, Q4_0, which only GGUF files hold");
     CHECK_TEXT(names_in("."), "f.safetensors file p.kvs");
-    leave();
 }
-
-/* ---- File systems that cannot exchange folders ----------------------------------------------- */
 
 static bool cannot_exchange;
 static int rename_fails; /* the call that does, from 1; 0: none */
@@ -297,7 +285,7 @@ int rename(const char *from, const char *to)
 TEST(checkpoint_write_without_exchange)
 {
     static const checkpoint_out_options force = {.force = true};
-    enter();
+    IN_SCRATCH();
     cannot_exchange = true;
     CHECK_OK(write_out("m/", NULL, &e));
     for (int i = 0; i < 4; i++) { /* the first rename moves the old folder away */
@@ -317,10 +305,7 @@ TEST(checkpoint_write_without_exchange)
     /* what cannot be moved back to be removed stays, under another name */
     CHECK_INT(rename_fails, 0);
     CHECK(strstr(names_in("."), ".old m"));
-    leave();
 }
-
-/* ---- Failures -------------------------------------------------------------------------------- */
 
 static const char *const paths[] = {"x.safetensors", "x.npz", "x/"};
 enum { NPATHS = sizeof paths / sizeof *paths };
@@ -348,7 +333,7 @@ static void put_old(void)
 TEST(checkpoint_write_without_memory)
 {
     static const checkpoint_out_options o = {.shard_bytes = 3, .force = true, .unsynced = true};
-    enter();
+    IN_SCRATCH();
     put_old();
     for (int i = 0; i < 2 * NPATHS; i++) {
         int64_t n, made;
@@ -368,13 +353,12 @@ TEST(checkpoint_write_without_memory)
         CHECK_INT(code, KV_OK);
         CHECK(failures > 10 && n < 1000);
     }
-    leave();
 }
 
 /* A limit on the bytes of a file makes each write in turn fail. */
 TEST(checkpoint_write_without_room)
 {
-    enter();
+    IN_SCRATCH();
     static const checkpoint_out_options o = {.shard_bytes = 3, .force = true};
     signal(SIGXFSZ, SIG_IGN);
     put_old();
@@ -393,13 +377,12 @@ TEST(checkpoint_write_without_room)
         }
         CHECK(n > 9 && n < 600);
     }
-    leave();
 }
 
 /* A writer that is killed leaves what was there; the next one removes its remains. */
 TEST(checkpoint_write_killed)
 {
-    enter();
+    IN_SCRATCH();
     put_old();
     for (int i = 0; i < NPATHS; i++) {
         static const checkpoint_out_options o = {.shard_bytes = 3, .force = true};
@@ -417,5 +400,4 @@ TEST(checkpoint_write_killed)
         CHECK(unlink("new.kvs") == 0);
         check_old();
     }
-    leave();
 }

@@ -14,15 +14,12 @@ static void set_clipped(kv *s, const char *norm, const char *rescale)
 static int push_all(kv *s, const double *x, int n, int64_t size, kv_err *e)
 {
     kv_key keys[8];
-    kv_array *values[8];
+    own_arrays *values[8 + 1] = {NULL};
     for (int i = 0; i < n; i++) {
         keys[i] = id(i + 1);
         values[i] = array_full(KV_FLOAT32, 1, &size, x[i], cpu0);
     }
-    int rc = kv_push(s, keys, n, values, NULL, e);
-    for (int i = 0; i < n; i++)
-        kv_array_unref(values[i]);
-    return rc;
+    return kv_push(s, keys, n, values, NULL, e);
 }
 
 static void init_all(kv *s, int n, int64_t size, double x)
@@ -34,10 +31,9 @@ static void init_all(kv *s, int n, int64_t size, double x)
 static float first(kv *s, int key)
 {
     kv_info info = info_of(s, id(key));
-    own_array *out = MADE(kv_array, kv_array_new, KV_FLOAT32, info.ndim, info.shape, cpu0);
-    CHECK_OK(kv_pull(s, &(kv_key){.id = key}, 1, &out, NULL, &e));
-    const float *data = array_elements(out);
-    return data[0];
+    own_array *out =
+        pull_into(s, id(key), array_full(KV_FLOAT32, info.ndim, info.shape, 0, cpu0));
+    return *(const float *)array_elements(out);
 }
 
 /* w -= rescale * g * min(1, c / (rescale * norm)), the factor rounded to float32 once. */
@@ -85,11 +81,10 @@ TEST(clip_norm_below_the_limit)
 TEST(clip_norm_refusals)
 {
     own_kv *s = make("local");
-    CHECK_INT(kv_set_optimizer(s, "sgd", &(kv_opt){"clip_global_norm", "0"}, 1, &e), KV_E_VALUE);
-    CHECK_TEXT(e.text, "parameter clip_global_norm takes a number above 0, or none");
-    e = (kv_err){0};
+    CHECK_ERR(kv_set_optimizer(s, "sgd", &(kv_opt){"clip_global_norm", "0"}, 1, &e), KV_E_VALUE,
+              "parameter clip_global_norm takes a number above 0, or none");
     CHECK_OK(kv_set_optimizer(s, "sgd", NULL, 0, &e));
-    CHECK_INT(kv_update_optimizer(s, &(kv_opt){"clip_global_norm", "-1"}, 1, &e), KV_E_VALUE);
+    CHECK_CODE(kv_update_optimizer(s, &(kv_opt){"clip_global_norm", "-1"}, 1, &e), KV_E_VALUE);
     CHECK_OK(kv_update_optimizer(s, &(kv_opt){"clip_global_norm", "2"}, 1, &e));
 }
 
@@ -102,9 +97,9 @@ TEST(clip_norm_memory_faults)
         init_all(s, 2, 1, 0);
         set_clipped(s, "2.5", "1");
         kv_key keys[] = {id(1), id(2)};
-        own_arrays *values[3] = {NULL};
-        for (int i = 0; i < 2; i++)
-            values[i] = array_full(KV_FLOAT32, 1, (int64_t[]){1}, grads[i], cpu0);
+        const int64_t one = 1;
+        own_arrays *values[] = {array_full(KV_FLOAT32, 1, &one, grads[0], cpu0),
+                                array_full(KV_FLOAT32, 1, &one, grads[1], cpu0), NULL};
         rc = WITHOUT_MEMORY(n, kv_push(s, keys, 2, values, NULL, &e));
         CHECK(first(s, 1) == (rc == KV_OK ? -1.5f : 0));
         CHECK(first(s, 2) == (rc == KV_OK ? -2.0f : 0));

@@ -5,61 +5,34 @@
 
 #include "test.h"
 
-static double f64_to(kv_dtype to, double x)
-{
-    union {
-        int8_t i8;
-        uint8_t u8;
-        int32_t i32;
-        float f32;
-        double f64;
-    } u;
-    convert_elements(&u, to, &x, KV_FLOAT64, 1);
-    switch (to) {
-    case KV_INT8:
-        return u.i8;
-    case KV_UINT8:
-    case KV_BOOL:
-        return u.u8;
-    case KV_INT32:
-        return u.i32;
-    case KV_FLOAT32:
-        return u.f32;
-    case KV_FLOAT64:
-    case KV_INT64:
-    case KV_FLOAT16:
-    case KV_BFLOAT16:
-        break;
-    }
-    return u.f64;
-}
-
-static int64_t f64_to_i64(double x)
+static int64_t f64_to(kv_dtype to, double x)
 {
     int64_t y;
-    convert_elements(&y, KV_INT64, &x, KV_FLOAT64, 1);
+    char element[8];
+    convert_elements(element, to, &x, KV_FLOAT64, 1);
+    convert_elements(&y, KV_INT64, element, to, 1);
     return y;
 }
 
 TEST(convert_float_to_integer_truncates_and_saturates)
 {
-    CHECK(f64_to(KV_INT8, -1.9) == -1);
-    CHECK(f64_to(KV_INT8, 127.9) == 127);
-    CHECK(f64_to(KV_INT8, 128) == 127);
-    CHECK(f64_to(KV_INT8, -INFINITY) == -128);
-    CHECK(f64_to(KV_UINT8, -1) == 0);
-    CHECK(f64_to(KV_UINT8, 255.5) == 255);
-    CHECK(f64_to(KV_UINT8, 1e300) == 255);
-    CHECK(f64_to(KV_INT32, 2147483647.5) == 2147483647);
-    CHECK(f64_to(KV_INT32, -3e9) == -2147483648.0);
-    CHECK(f64_to(KV_INT32, NAN) == 0);
-    CHECK(f64_to(KV_UINT8, NAN) == 0);
-    CHECK_INT(f64_to_i64(0x1p63), INT64_MAX);
-    CHECK_INT(f64_to_i64(0x1.fffffffffffffp62), 0x7ffffffffffffc00);
-    CHECK_INT(f64_to_i64(-0x1p63), INT64_MIN);
-    CHECK_INT(f64_to_i64(-INFINITY), INT64_MIN);
-    CHECK_INT(f64_to_i64(NAN), 0);
-    CHECK_INT(f64_to_i64(-2.5), -2);
+    static const struct {
+        kv_dtype to;
+        double x;
+        int64_t want;
+    } cases[] = {
+        {KV_INT8, -1.9, -1},       {KV_INT8, 127.9, 127},
+        {KV_INT8, 128, 127},       {KV_INT8, -INFINITY, -128},
+        {KV_UINT8, -1, 0},         {KV_UINT8, 255.5, 255},
+        {KV_UINT8, 1e300, 255},    {KV_UINT8, NAN, 0},
+        {KV_INT32, NAN, 0},        {KV_INT32, 2147483647.5, INT32_MAX},
+        {KV_INT32, -3e9, INT32_MIN}, {KV_INT64, 0x1p63, INT64_MAX},
+        {KV_INT64, -0x1p63, INT64_MIN}, {KV_INT64, -INFINITY, INT64_MIN},
+        {KV_INT64, NAN, 0},        {KV_INT64, -2.5, -2},
+        {KV_INT64, 0x1.fffffffffffffp62, 0x7ffffffffffffc00},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        CHECK_INT(f64_to(cases[i].to, cases[i].x), cases[i].want);
     float x = 2147483648.0f;
     int32_t y;
     convert_elements(&y, KV_INT32, &x, KV_FLOAT32, 1);
@@ -69,18 +42,12 @@ TEST(convert_float_to_integer_truncates_and_saturates)
 TEST(convert_integer_to_integer_wraps)
 {
     int64_t x[] = {300, -1, INT64_C(1) << 32, 256};
-    uint8_t u[4];
+    uint8_t u[4], b[4];
     int32_t i[4];
-    uint8_t b[4];
     convert_elements(u, KV_UINT8, x, KV_INT64, 4);
     convert_elements(i, KV_INT32, x, KV_INT64, 4);
     convert_elements(b, KV_BOOL, x, KV_INT64, 4);
-    CHECK_INT(u[0], 44);
-    CHECK_INT(u[1], 255);
-    CHECK_INT(i[1], -1);
-    CHECK_INT(i[2], 0);
-    CHECK_INT(b[2], 1);
-    CHECK_INT(b[3], 1);
+    CHECK(u[0] == 44 && u[1] == 255 && i[1] == -1 && i[2] == 0 && b[2] == 1 && b[3] == 1);
 }
 
 TEST(convert_bool)
@@ -95,40 +62,44 @@ TEST(convert_bool)
     CHECK(x[0] == 1 && x[1] == 0);
 }
 
-static uint16_t to_half(kv_dtype to, kv_dtype from, const void *x)
-{
-    uint16_t h;
-    convert_elements(&h, to, x, from, 1);
-    return h;
-}
-
 TEST(convert_to_half_rounds_once)
 {
     /* Each number lies just beside a tie that float32, or binary64, would round it to. */
-    double above = 1 + 0x1p-11 + 0x1p-40, below = 1 + 3 * 0x1p-11 - 0x1p-40;
-    CHECK_INT(to_half(KV_FLOAT16, KV_FLOAT64, &above), 0x3c01);
-    CHECK_INT(to_half(KV_FLOAT16, KV_FLOAT64, &below), 0x3c01);
-    above = 1 + 0x1p-8 + 0x1p-40, below = 1 + 3 * 0x1p-8 - 0x1p-40;
-    CHECK_INT(to_half(KV_BFLOAT16, KV_FLOAT64, &above), 0x3f81);
-    CHECK_INT(to_half(KV_BFLOAT16, KV_FLOAT64, &below), 0x3f81);
-    double tiny = 0x1p-25 + 0x1p-60, minus = -(0x1p-134 + 0x1p-180), huge = 1e300, nan = NAN;
-    CHECK_INT(to_half(KV_FLOAT16, KV_FLOAT64, &tiny), 1);
-    CHECK_INT(to_half(KV_BFLOAT16, KV_FLOAT64, &minus), 0x8001);
-    CHECK_INT(to_half(KV_BFLOAT16, KV_FLOAT64, &huge), 0x7f80);
-    CHECK((to_half(KV_FLOAT16, KV_FLOAT64, &nan) & 0x7fff) > 0x7c00);
-    int32_t i = (1 << 30) + (1 << 22) + 1;
-    CHECK_INT(to_half(KV_BFLOAT16, KV_INT32, &i), 0x4e81);
-    int64_t l = (INT64_C(1) << 62) + (INT64_C(1) << 54) + 1, m = -l;
-    CHECK_INT(to_half(KV_BFLOAT16, KV_INT64, &l), 0x5e81);
-    CHECK_INT(to_half(KV_BFLOAT16, KV_INT64, &m), 0xde81);
-    l -= 1;
-    CHECK_INT(to_half(KV_BFLOAT16, KV_INT64, &l), 0x5e80);
-    l = INT64_MAX;
-    CHECK_INT(to_half(KV_BFLOAT16, KV_INT64, &l), 0x5f00);
-    l = 65519;
-    CHECK_INT(to_half(KV_FLOAT16, KV_INT64, &l), 0x7bff);
-    l = 65520;
-    CHECK_INT(to_half(KV_FLOAT16, KV_INT64, &l), 0x7c00);
+    static const struct {
+        kv_dtype to;
+        double x;
+        uint16_t want;
+    } cases[] = {{KV_FLOAT16, 1 + 0x1p-11 + 0x1p-40, 0x3c01},
+                 {KV_FLOAT16, 1 + 3 * 0x1p-11 - 0x1p-40, 0x3c01},
+                 {KV_BFLOAT16, 1 + 0x1p-8 + 0x1p-40, 0x3f81},
+                 {KV_BFLOAT16, 1 + 3 * 0x1p-8 - 0x1p-40, 0x3f81},
+                 {KV_FLOAT16, 0x1p-25 + 0x1p-60, 1},
+                 {KV_BFLOAT16, -(0x1p-134 + 0x1p-180), 0x8001},
+                 {KV_BFLOAT16, 1e300, 0x7f80}};
+    static const struct {
+        kv_dtype to;
+        int64_t x;
+        uint16_t want;
+    } whole[] = {{KV_BFLOAT16, (INT64_C(1) << 62) + (INT64_C(1) << 54) + 1, 0x5e81},
+                 {KV_BFLOAT16, -(INT64_C(1) << 62) - (INT64_C(1) << 54) - 1, 0xde81},
+                 {KV_BFLOAT16, (INT64_C(1) << 62) + (INT64_C(1) << 54), 0x5e80},
+                 {KV_BFLOAT16, INT64_MAX, 0x5f00},
+                 {KV_FLOAT16, 65519, 0x7bff},
+                 {KV_FLOAT16, 65520, 0x7c00}};
+    uint16_t h;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        convert_elements(&h, cases[i].to, &cases[i].x, KV_FLOAT64, 1);
+        CHECK_INT(h, cases[i].want);
+    }
+    for (size_t i = 0; i < sizeof whole / sizeof *whole; i++) {
+        convert_elements(&h, whole[i].to, &whole[i].x, KV_INT64, 1);
+        CHECK_INT(h, whole[i].want);
+    }
+    convert_elements(&h, KV_FLOAT16, &(double){NAN}, KV_FLOAT64, 1);
+    CHECK((h & 0x7fff) > 0x7c00);
+    convert_elements(&h, KV_BFLOAT16, &(int32_t){(1 << 30) + (1 << 22) + 1}, KV_INT32, 1);
+    CHECK_INT(h, 0x4e81);
+    int64_t l;
     float f;
     l = (INT64_C(1) << 53) + (INT64_C(1) << 29) + 1;
     convert_elements(&f, KV_FLOAT32, &l, KV_INT64, 1);

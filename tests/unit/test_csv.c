@@ -44,13 +44,11 @@ TEST(csv_reads)
     check_read("\"a\nb\",y\n1,2\n", NULL, "1,2\n");
     check_read("# a comment\n1\n", NULL, "1\n");
     check_read("1,2\n3,4\n", &(csv_options){.header = 1}, "3,4\n");
-    check_read("1;2\n", &(csv_options){.separator = ';'}, "1,2\n");
     check_read("1\t 2\n", &(csv_options){.separator = '\t'}, "1,2\n");
     check_read("300,-1\n", &(csv_options){.has_dtype = true, .dtype = KV_INT32},
                "# shape=1,2 dtype=int32\n300,-1\n");
 }
 
-/* Integers beyond 2^24 that float32 holds, or that it is written as. */
 TEST(csv_comments)
 {
     const csv_options o = {.comment = '#'}, blanks = {.comment = '#', .separator = ' '},
@@ -72,27 +70,20 @@ TEST(csv_comments)
     check_read(buf_text(&b), &o, "1\n2\n");
 }
 
-TEST(csv_large_integers)
+TEST(csv_words_and_numbers)
 {
+    static const char *const words[] = {"x"};
+    /* integers beyond 2^24 that float32 holds, or that it is written as */
     check_read("16777216,20000000,99999999999\n", &(csv_options){.has_dtype = true},
                "16777216,20000000,100000000000\n");
     check_read("16777216,-33554432,1e10\n", NULL, "16777216,-33554432,10000000000\n");
     check_read("8589934592,8589935000\n", NULL, "8589935000,8589935000\n");
     check_read("# dtype=float32\n123456789\n", NULL, "123456790\n");
-}
-
-TEST(csv_separators)
-{
     check_read("1;2\n3;4\n", &(csv_options){.separator = ';'}, "1,2\n3,4\n");
     check_read("1\t2\n\n3\t4\n", &(csv_options){.separator = '\t'}, "1,2\n3,4\n");
     check_read("\n1  2\n   \n3 4\n", &(csv_options){.separator = ' '}, "1,2\n3,4\n");
     check_read("  1 \t2\r\n3   4  \n", &(csv_options){.separator = ' '}, "1,2\n3,4\n");
     check_read("\"a b\" c\n1 2", &(csv_options){.separator = ' '}, "1,2\n");
-}
-
-TEST(csv_missing)
-{
-    static const char *const words[] = {"x"};
     check_read("1,\nna,?\n", &(csv_options){.fills = true, .filler = -1}, "1,-1\n-1,-1\n");
     check_read("x,1\n,2\n",
                &(csv_options){.fills = true, .filler = 0, .missing = words, .nmissing = 1},
@@ -100,10 +91,7 @@ TEST(csv_missing)
     check_error("1,2\nx,NA\n", 9,
                 &(csv_options){.fills = true, .missing = words, .nmissing = 1},
                 "x.csv:2:2: \"NA\" is not a number");
-}
-
-TEST(csv_first_line)
-{
+    /* the first line */
     check_read("# shape=4\n1,2,3,4\n", NULL, "# shape=4 dtype=float32\n1\n2\n3\n4\n");
     check_read("# shape=\n7\n", NULL, "# shape= dtype=float32\n7\n");
     check_read("\n \r\n# shape=1,2 dtype=int8\n\n1,2\n", NULL, "# shape=1,2 dtype=int8\n1,2\n");

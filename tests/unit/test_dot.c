@@ -8,32 +8,28 @@
 #include "base/stop.h"
 #include "test_array.h"
 
+/* The product has these axes and elements. */
+static void check_dot(kv_array *a, kv_array *b, kv_dtype dtype, int ndim, int n, const double *want)
+{
+    double got[9];
+    kv_array *r = MADE(kv_array, dot_arrays, a, b, dtype);
+    CHECK(kv_array_ndim(r) == ndim && kv_array_dtype(r) == dtype && kv_array_size(r) == n);
+    array_read_all(r, got);
+    CHECK(memcmp(got, want, (size_t)n * sizeof *want) == 0);
+}
+
 TEST(dot_shapes)
 {
-    kv_array *r = NULL, *v = array_vector(KV_FLOAT32, 3, (double[]){1, 2, 3});
-    own_array *six = array_vector(KV_FLOAT32, 6, (double[]){1, 2, 3, 4, 5, 6}), *m = NULL,
-              *t = NULL;
-    double got[9];
-    CHECK_OK(kv_array_view(&m, six, 2, (int64_t[]){2, 3}, &e));
-    CHECK_OK(kv_array_view(&t, six, 2, (int64_t[]){3, 2}, &e));
-    CHECK_OK(dot_arrays(&r, v, v, KV_FLOAT32, &e));
-    CHECK_INT(kv_array_ndim(r), 0);
-    array_read_all(r, got);
-    CHECK(got[0] == 14);
-    CHECK_OK(dot_arrays(&r, m, v, KV_FLOAT16, &e));
-    CHECK_INT(kv_array_dtype(r), KV_FLOAT16);
-    array_read_all(r, got);
-    CHECK(got[0] == 14 && got[1] == 32);
-    CHECK_OK(dot_arrays(&r, v, t, KV_INT8, &e));
-    array_read_all(r, got);
-    CHECK(got[0] == 22 && got[1] == 28);
-    CHECK_OK(dot_arrays(&r, t, m, KV_FLOAT64, &e));
-    CHECK_INT(kv_array_shape(r)[0], 3);
-    CHECK_INT(kv_array_shape(r)[1], 3);
-    array_read_all(r, got);
-    CHECK(got[0] == 9 && got[5] == 33 && got[8] == 51);
-    CHECK_CODE( dot_arrays(&r, m, m, KV_FLOAT32, &e), KV_E_SHAPE);
-    kv_array_unref(v);
+    kv_array *r;
+    own_array *v = array_vector(KV_FLOAT32, 3, (double[]){1, 2, 3});
+    own_array *six = array_vector(KV_FLOAT32, 6, (double[]){1, 2, 3, 4, 5, 6});
+    own_array *m = MADE(kv_array, kv_array_view, six, 2, (int64_t[]){2, 3});
+    own_array *t = MADE(kv_array, kv_array_view, six, 2, (int64_t[]){3, 2});
+    check_dot(v, v, KV_FLOAT32, 0, 1, (double[]){14});
+    check_dot(m, v, KV_FLOAT16, 1, 2, (double[]){14, 32});
+    check_dot(v, t, KV_INT8, 1, 2, (double[]){22, 28});
+    check_dot(t, m, KV_FLOAT64, 2, 9, (double[]){9, 12, 15, 19, 26, 33, 29, 40, 51});
+    CHECK_CODE(dot_arrays(&r, m, m, KV_FLOAT32, &e), KV_E_SHAPE);
 }
 
 /* One element, in the order that dot.h states. */
@@ -114,40 +110,35 @@ TEST(dot_order_on_many_threads)
 /* The other arrangement of the same factors. */
 TEST(dot_transposed)
 {
-    kv_array *a = array_numbers(2, (int64_t[]){70, 500}, KV_FLOAT32), *t = NULL, *r = NULL,
-             *back = NULL;
-    kv_array *b = array_numbers(2, (int64_t[]){500, 90}, KV_FLOAT32), *u = NULL, *s = NULL;
-    CHECK_OK(arrange_transpose(&t, a, NULL, 0, &e));
-    CHECK_OK(arrange_transpose(&u, b, NULL, 0, &e));
-    CHECK_OK(dot_arrays(&r, a, b, KV_FLOAT32, &e));
-    CHECK_OK(dot_arrays(&s, u, t, KV_FLOAT32, &e));
-    CHECK_OK(arrange_transpose(&back, s, NULL, 0, &e));
+    own_array *a = array_numbers(2, (int64_t[]){70, 500}, KV_FLOAT32);
+    own_array *b = array_numbers(2, (int64_t[]){500, 90}, KV_FLOAT32);
+    own_array *t = MADE(kv_array, arrange_transpose, a, NULL, 0);
+    own_array *u = MADE(kv_array, arrange_transpose, b, NULL, 0);
+    own_array *r = MADE(kv_array, dot_arrays, a, b, KV_FLOAT32);
+    own_array *s = MADE(kv_array, dot_arrays, u, t, KV_FLOAT32);
+    own_array *back = MADE(kv_array, arrange_transpose, s, NULL, 0);
     CHECK(!memcmp(array_elements(r), array_elements(back), (size_t)kv_array_bytes(r)));
-    own_arrays *all[] = {a, b, t, u, r, s, back, NULL};
 }
 
 /* One column is added as a sum is, of products in float64. */
 TEST(dot_column)
 {
     const int64_t n = 3, depth = 9001;
-    kv_array *a = array_numbers(2, (int64_t[]){n, depth}, KV_FLOAT32), *r = NULL, *one = NULL,
-             *sum = NULL;
-    kv_array *b = array_numbers(1, (int64_t[]){depth}, KV_FLOAT32);
-    kv_array *column = array_numbers(2, (int64_t[]){depth, 1}, KV_FLOAT32), *row = NULL,
-             *wide = NULL;
-    CHECK_OK(dot_arrays(&r, a, b, KV_FLOAT32, &e));
-    CHECK_OK(dot_arrays(&one, a, column, KV_FLOAT32, &e));
+    own_array *a = array_numbers(2, (int64_t[]){n, depth}, KV_FLOAT32);
+    own_array *b = array_numbers(1, (int64_t[]){depth}, KV_FLOAT32);
+    own_array *column = array_numbers(2, (int64_t[]){depth, 1}, KV_FLOAT32);
+    own_array *r = MADE(kv_array, dot_arrays, a, b, KV_FLOAT32);
+    own_array *one = MADE(kv_array, dot_arrays, a, column, KV_FLOAT32);
     CHECK(!memcmp(array_elements(r), array_elements(one), n * sizeof(float)));
-    CHECK_OK(kv_array_new(&wide, KV_FLOAT64, 2, (int64_t[]){n, depth}, cpu0, &e));
-    double *products = (double *)(uintptr_t)array_elements(wide);
+    own_array *wide = MADE(kv_array, kv_array_new, KV_FLOAT64, 2, (int64_t[]){n, depth}, cpu0);
+    double *products = array_data(wide);
     for (int64_t i = 0; i < n * depth; i++)
         products[i] = (double)((const float *)array_elements(a))[i] *
                       (double)((const float *)array_elements(b))[i % depth];
-    CHECK_OK(reduce_array(&sum, wide, REDUCE_SUM, (int64_t[]){1}, 1, NULL, &e));
+    own_array *sum = MADE(kv_array, reduce_array, wide, REDUCE_SUM, (int64_t[]){1}, 1, NULL);
     for (int64_t i = 0; i < n; i++)
         CHECK(((const float *)array_elements(r))[i] ==
               (float)((const double *)array_elements(sum))[i]);
-    own_arrays *all[] = {a, b, r, one, sum, column, row, wide, NULL};
 }
 
 TEST(dot_of_nothing)

@@ -7,6 +7,11 @@
 #include "engine/trace.h"
 #include "test.h"
 
+/* What a test uses; each has a process of its own. */
+static engine_group group;
+static engine_var v[70];
+static kv_err fine;
+
 /* Between two looks at what must come. A thread that looks as often as this waits for nothing: the
  * others of the test have had as many turns. */
 static void pause_shortly(void)
@@ -17,7 +22,38 @@ static void pause_shortly(void)
     nanosleep(&(struct timespec){.tv_nsec = 100000}, NULL);
 }
 
-/* ---- Random operations ---- */
+static int look_at(const int *x)
+{
+    return __atomic_load_n(x, __ATOMIC_ACQUIRE);
+}
+
+static void set_to(int *x, int to)
+{
+    __atomic_store_n(x, to, __ATOMIC_RELEASE);
+}
+
+static void wait_for(const int *set)
+{
+    while (!look_at(set))
+        pause_shortly();
+}
+
+static void sleep_ms(int64_t ms)
+{
+    nanosleep(&(struct timespec){.tv_nsec = ms * 1000000}, NULL);
+}
+
+static pthread_t spawn(void *(*run)(void *), void *arg)
+{
+    pthread_t t;
+    CHECK(pthread_create(&t, NULL, run, arg) == 0);
+    return t;
+}
+
+static void join(pthread_t t)
+{
+    CHECK(pthread_join(t, NULL) == 0);
+}
 
 enum { VARS = 50, CALLERS = 8, USES = 4 };
 
@@ -128,9 +164,9 @@ TEST(engine_random_operations_of_many_callers)
     static world w = {.order = PTHREAD_MUTEX_INITIALIZER};
     pthread_t threads[CALLERS];
     for (int i = 0; i < CALLERS; i++)
-        CHECK(pthread_create(&threads[i], NULL, call_engine, &w) == 0);
+        threads[i] = spawn(call_engine, &w);
     for (int i = 0; i < CALLERS; i++)
-        CHECK(pthread_join(threads[i], NULL) == 0);
+        join(threads[i]);
     for (int i = 0; i < VARS; i++) {
         engine_wait_write(&w.var[i]);
         CHECK_INT(w.value[i], w.model[i]);
@@ -140,108 +176,99 @@ TEST(engine_random_operations_of_many_callers)
     CHECK_INT(w.group.pending, 0);
 }
 
-/* ---- Order ---- */
-
 /* An operation that waits to be let go, and notes when it ran. */
 typedef struct gate {
     engine_op op;
     engine_use uses[3];
     pool_flag *open; /* waits for it */
     int begun;
-    int *clock, ran; /* ran: its place among those that share the clock */
+    int ran;         /* its turn */
     int rc;
 } gate;
+
+static int turns;
 
 static int run_gate(engine_op *op, kv_err *e)
 {
     gate *g = (gate *)(void *)op;
-    __atomic_store_n(&g->begun, 1, __ATOMIC_RELEASE);
-    while (g->open && !__atomic_load_n(&g->open->set, __ATOMIC_ACQUIRE))
-        pause_shortly();
-    g->ran = __atomic_add_fetch(g->clock, 1, __ATOMIC_RELAXED);
+    set_to(&g->begun, 1);
+    if (g->open)
+        wait_for(&g->open->set);
+    g->ran = __atomic_add_fetch(&turns, 1, __ATOMIC_RELAXED);
     return g->rc ? kv_err_set(e, (kv_code)g->rc, "operation %d refused", g->ran) : KV_OK;
 }
 
-static void submit(gate *g, engine_group *group, int64_t nuses, int32_t priority)
+static void submit(gate *g, engine_group *of, int64_t nuses, int32_t priority)
 {
     g->op.run = run_gate;
     g->op.uses = g->uses;
     g->op.nuses = nuses;
-    g->op.group = group;
+    g->op.group = of;
     g->op.priority = priority;
     engine_submit(&g->op);
 }
 
 TEST(engine_writers_wait_for_readers)
 {
-    engine_group group = {0};
-    engine_var v = {0};
     pool_flag open = {0};
-    int clock = 0;
-    gate read = {.uses = {{.var = &v}}, .open = &open, .clock = &clock};
-    gate write = {.uses = {{.var = &v, .write = true}}, .clock = &clock};
-    gate later = {.uses = {{.var = &v}}, .clock = &clock};
+    gate read = {.uses = {{.var = v}}, .open = &open};
+    gate write = {.uses = {{.var = v, .write = true}}};
+    gate later = {.uses = {{.var = v}}};
     submit(&read, &group, 1, 0);
     submit(&write, &group, 1, 9);
     submit(&later, &group, 1, 9);
-    CHECK_INT(engine_pending(&v), 3);
-    CHECK(!engine_try(&(engine_op){.uses = &(engine_use){.var = &v}, .nuses = 1}));
+    CHECK_INT(engine_pending(v), 3);
+    CHECK(!engine_try(&(engine_op){.uses = &(engine_use){.var = v}, .nuses = 1}));
     pool_signal(&open);
-    engine_wait_write(&v);
+    engine_wait_write(v);
     CHECK_INT(read.ran, 1);
     CHECK_INT(write.ran, 2);
     CHECK_INT(later.ran, 3);
     engine_wait_group(&group, 0);
 }
 
+static void check_pending(int64_t first, int64_t second, int64_t third)
+{
+    CHECK_INT(engine_pending(v), first);
+    CHECK_INT(engine_pending(&v[1]), second);
+    CHECK_INT(engine_pending(&v[2]), third);
+}
+
 TEST(engine_what_cannot_run_at_once_claims_nothing)
 {
-    engine_group group = {0};
-    engine_var v[3] = {{0}};
     pool_flag open = {0};
-    int clock = 0;
-    gate busy = {.uses = {{.var = &v[2]}}, .open = &open, .clock = &clock};
-    engine_use uses[] = {{.var = &v[0], .write = true},
-                         {.var = &v[0], .write = true},
-                         {.var = &v[0]},
-                         {.var = &v[1]},
-                         {.var = &v[2], .write = true}};
+    gate busy = {.uses = {{.var = &v[2]}}, .open = &open};
+    engine_use uses[] = {{.var = v, .write = true}, {.var = v, .write = true}, {.var = v},
+                         {.var = &v[1]}, {.var = &v[2], .write = true}};
     engine_op op = {.uses = uses, .nuses = 5};
     submit(&busy, &group, 1, 0);
     CHECK(!engine_try(&op));
-    CHECK_INT(engine_pending(&v[0]), 0);
-    CHECK_INT(engine_pending(&v[1]), 0);
-    CHECK_INT(engine_pending(&v[2]), 1);
+    check_pending(0, 0, 1);
     pool_signal(&open);
     engine_wait_group(&group, 0);
     CHECK(engine_try(&op));
     CHECK(op.repeats);
-    CHECK_INT(engine_pending(&v[0]), 1);
-    CHECK_INT(engine_pending(&v[1]), 1);
+    check_pending(1, 1, 1);
     engine_finish(&op);
-    for (int i = 0; i < 3; i++)
-        CHECK_INT(engine_pending(&v[i]), 0);
+    check_pending(0, 0, 0);
 }
 
 TEST(engine_urgent_operations_run_first)
 {
-    engine_group group = {0}, ordered = {0};
-    engine_var v[70] = {{0}};
+    engine_group ordered = {0};
     pool_flag open = {0}, end = {0};
-    int unused = 0, clock = 0;
     static gate busy[POOL_MAX_WORKERS], ops[6];
     int32_t priorities[] = {0, -5, 7, 7, INT32_MAX, INT32_MIN};
     int order[] = {4, 5, 2, 3, 1, 6};
     int n = pool_workers();
     for (int i = 0; i < n; i++) { /* every place is taken; one is left for the others later */
-        busy[i] = (gate){.uses = {{.var = &v[i]}}, .open = i ? &end : &open, .clock = &unused};
+        busy[i] = (gate){.uses = {{.var = &v[i]}}, .open = i ? &end : &open};
         submit(&busy[i], &group, 1, INT32_MAX);
     }
     for (int i = 0; i < n; i++)
-        while (!__atomic_load_n(&busy[i].begun, __ATOMIC_ACQUIRE))
-            pause_shortly();
+        wait_for(&busy[i].begun);
     for (int i = 0; i < 6; i++) {
-        ops[i] = (gate){.uses = {{.var = &v[64 + i]}}, .clock = &clock};
+        ops[i] = (gate){.uses = {{.var = &v[64 + i]}}};
         submit(&ops[i], &ordered, 1, priorities[i]);
     }
     pool_signal(&open);
@@ -249,31 +276,26 @@ TEST(engine_urgent_operations_run_first)
     pool_signal(&end);
     engine_wait_group(&group, 0);
     for (int i = 0; i < 6; i++)
-        CHECK_INT(ops[i].ran, order[i]);
+        CHECK_INT(ops[i].ran, 1 + order[i]);
 }
 
 TEST(engine_a_variable_listed_twice_is_used_once)
 {
-    engine_group group = {0};
-    engine_var v = {0};
-    int clock = 0;
-    gate reads = {.uses = {{.var = &v}, {.var = &v}, {.var = &v}}, .clock = &clock};
-    gate writes = {.uses = {{.var = &v, .write = true}, {.var = &v, .write = true}, {.var = &v}},
-                   .clock = &clock};
+    gate reads = {.uses = {{.var = v}, {.var = v}, {.var = v}}};
+    gate writes = {.uses = {{.var = v, .write = true}, {.var = v, .write = true}, {.var = v}}};
     submit(&reads, &group, 3, 0);
     submit(&writes, &group, 3, 0);
     engine_wait_group(&group, 0);
     CHECK_INT(writes.ran, 2);
     CHECK(writes.op.repeats);
     CHECK(!reads.op.repeats);
-    CHECK_INT(engine_pending(&v), 0);
+    CHECK_INT(engine_pending(v), 0);
 }
 
 /* A push of one array to two keys ends its use of each apart: the array is free behind both. */
 TEST(engine_a_variable_read_twice_is_free_behind_both)
 {
-    engine_var v = {0};
-    engine_use reads[] = {{.var = &v}, {.var = &v}}, write = {.var = &v, .write = true};
+    engine_use reads[] = {{.var = v}, {.var = v}}, write = {.var = v, .write = true};
     engine_op reader = {.uses = reads, .nuses = 2}, writer = {.uses = &write, .nuses = 1};
     for (int last = 0; last < 2; last++) {
         CHECK(engine_try(&reader));
@@ -282,7 +304,7 @@ TEST(engine_a_variable_read_twice_is_free_behind_both)
         engine_finish(&reader);
         CHECK(engine_try(&writer));
         engine_finish(&writer);
-        reads[0].var = reads[1].var = write.var = &v;
+        reads[0].var = reads[1].var = write.var = v;
     }
 }
 
@@ -297,7 +319,7 @@ static int free_users(engine_op *op, kv_err *e)
     engine_end(op->uses, 1);
     if (pthread_equal(pthread_self(), waits)) {
         met++;
-        nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL);
+        sleep_ms(20);
     }
     return KV_OK;
 }
@@ -310,35 +332,29 @@ TEST(engine_a_place_that_is_left_wakes_the_pool)
     pool_set_spins(0);
     waits = pthread_self();
     for (int i = 0; i < 3000 && met < 5; i++) {
-        engine_group group = {0};
-        engine_var v = {0};
-        int clock = 0;
-        engine_use use = {.var = &v, .write = true};
+                    engine_use use = {.var = v, .write = true};
         engine_op first = {.run = free_users, .uses = &use, .nuses = 1, .group = &group};
-        gate users = {.uses = {{.var = &v, .write = true}}, .clock = &clock, .op.foreign = true};
-        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL); /* the pool sleeps */
+        gate users = {.uses = {{.var = v, .write = true}}, .op.foreign = true};
+        sleep_ms(1); /* the pool sleeps */
         engine_submit(&first);
         submit(&users, &group, 1, 0);
         engine_wait_group(&group, 0);
-        CHECK_INT(users.ran, 1);
+        CHECK_INT(users.ran, i + 1);
     }
     CHECK(met > 0);
 }
 
 TEST(engine_errors_come_from_the_group_once)
 {
-    engine_group group = {0};
-    engine_var v = {0};
-    int clock = 0;
-    gate bad[2] = {{.uses = {{.var = &v, .write = true}}, .clock = &clock, .rc = KV_E_VALUE},
-                   {.uses = {{.var = &v, .write = true}}, .clock = &clock, .rc = KV_E_SHAPE}};
+    gate bad[2] = {{.uses = {{.var = v, .write = true}}, .rc = KV_E_VALUE},
+                   {.uses = {{.var = v, .write = true}}, .rc = KV_E_SHAPE}};
     submit(&bad[0], &group, 1, 0);
     submit(&bad[1], &group, 1, 0);
     engine_wait_group(&group, 0);
     CHECK_ERR(engine_take_error(&group, &e), KV_E_VALUE, "operation 1 refused");
     CHECK_OK(engine_take_error(&group, &e));
     CHECK_INT(engine_take_error(&group, NULL), KV_OK);
-    bad[0].uses[0].var = &v; /* an end of a use forgets it */
+    bad[0].uses[0].var = v; /* an end of a use forgets it */
     submit(&bad[0], &group, 1, 0);
     engine_wait_group(&group, 0);
     kv_err_set(&e, KV_E_NAME, "an earlier error"); /* stays */
@@ -368,7 +384,6 @@ static int runs_of_outer(engine_op *op, kv_err *e)
 
 TEST(engine_a_thread_knows_the_group_of_its_operation)
 {
-    engine_group group = {0};
     engine_op now = {.run = runs_of_outer, .group = &group},
               later = {.run = runs_of_outer, .group = &group};
     CHECK(!engine_running());
@@ -388,8 +403,6 @@ static int begins(engine_op *op, kv_err *e)
 
 TEST(engine_waiting_for_a_group_ends_at_its_time)
 {
-    engine_group group = {0};
-    kv_err fine = {0};
     engine_op op = {.run = begins, .group = &group, .later = true, .quick = true};
     engine_submit(&op);
     CHECK(!engine_wait_group_for(&group, 0, 1));
@@ -413,40 +426,34 @@ TEST(engine_waiting_for_a_variable_ends_at_its_time)
 {
     for (int before = 0; before < 3; before++) {
         for (int behind = 0; behind < 3; behind++) {
-            engine_var var = {0};
-            engine_group group = {0};
-            int clock = 0;
-            kv_err fine = {0};
-            engine_use use = {.var = &var, .write = true};
+            engine_use use = {.var = v, .write = true};
             engine_op first = {
                 .run = begins, .uses = &use, .nuses = 1, .later = true, .quick = true};
             gate others[4] = {{.ran = 0}};
-            CHECK(engine_wait_read_for(&var, 0));
+            CHECK(engine_wait_read_for(v, 0));
             engine_submit(&first);
             for (int i = 0; i < before + behind; i++) {
                 gate *g = &others[i];
                 if (i == before)
-                    CHECK(!engine_wait_read_for(&var, 1));
-                g->clock = &clock;
-                g->uses[0] = (engine_use){.var = &var, .write = true};
+                    CHECK(!engine_wait_read_for(v, 1));
+                g->uses[0] = (engine_use){.var = v, .write = true};
                 g->op = (engine_op){.run = run_gate, .uses = g->uses, .nuses = 1, .group = &group};
                 engine_submit(&g->op);
             }
-            CHECK(!engine_wait_read_for(&var, 1) && !engine_wait_read_for(&var, 0));
+            CHECK(!engine_wait_read_for(v, 1) && !engine_wait_read_for(v, 0));
             engine_complete(&first, &fine);
-            CHECK(engine_wait_read_for(&var, 60000));
+            CHECK(engine_wait_read_for(v, 60000));
             engine_wait_group(&group, 0);
             for (int i = 0; i < before + behind; i++)
-                CHECK_INT(others[i].ran, i + 1);
-            CHECK_INT(engine_pending(&var), 0);
+                CHECK_INT(others[i].ran, turns - before - behind + i + 1);
+            CHECK_INT(engine_pending(v), 0);
         }
     }
 }
 
 TEST(engine_an_error_is_there_before_who_waits_goes_on)
 {
-    engine_var v = {0};
-    engine_use use = {.var = &v, .write = true};
+    engine_use use = {.var = v, .write = true};
     kv_err why = {0};
     engine_op op = {.run = begins, .done = look, .group = &failing, .uses = &use, .nuses = 1,
                     .later = true, .quick = true};
@@ -456,8 +463,6 @@ TEST(engine_an_error_is_there_before_who_waits_goes_on)
     CHECK_TEXT(found.text, "rank 1 is lost");
     CHECK_OK(engine_take_error(&failing, &e));
 }
-
-/* ---- Ends that others see ---- */
 
 static struct {
     pool_flag held, go; /* somebody has the engine's lock; it may give it back */
@@ -469,8 +474,7 @@ static int hold_lock(void *arg, int64_t i, engine_use out[2])
 {
     (void)arg, (void)i, (void)out;
     pool_signal(&seen.held);
-    while (!__atomic_load_n(&seen.go.set, __ATOMIC_ACQUIRE))
-        pause_shortly();
+    wait_for(&seen.go.set);
     return 0;
 }
 
@@ -484,9 +488,9 @@ static void *has_lock(void *unused)
 static void *waits_for_group(void *unused)
 {
     (void)unused;
-    __atomic_store_n(&seen.entered, 1, __ATOMIC_RELEASE);
+    set_to(&seen.entered, 1);
     engine_wait_group(&seen.group, 0);
-    __atomic_store_n(&seen.returned, 1, __ATOMIC_RELEASE);
+    set_to(&seen.returned, 1);
     return NULL;
 }
 
@@ -494,18 +498,15 @@ static void *waits_for_group(void *unused)
  * with it perhaps the group, when the wait returns. */
 TEST(engine_wait_for_an_idle_group_takes_the_lock)
 {
-    pthread_t t[2];
-    CHECK(pthread_create(&t[0], NULL, has_lock, NULL) == 0);
-    while (!__atomic_load_n(&seen.held.set, __ATOMIC_ACQUIRE))
-        pause_shortly();
-    CHECK(pthread_create(&t[1], NULL, waits_for_group, NULL) == 0);
-    while (!__atomic_load_n(&seen.entered, __ATOMIC_ACQUIRE))
-        pause_shortly();
-    nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL);
-    CHECK(!__atomic_load_n(&seen.returned, __ATOMIC_ACQUIRE));
+    pthread_t holder = spawn(has_lock, NULL);
+    wait_for(&seen.held.set);
+    pthread_t waiter = spawn(waits_for_group, NULL);
+    wait_for(&seen.entered);
+    sleep_ms(20);
+    CHECK(!look_at(&seen.returned));
     pool_signal(&seen.go);
-    CHECK(pthread_join(t[0], NULL) == 0);
-    CHECK(pthread_join(t[1], NULL) == 0);
+    join(holder);
+    join(waiter);
     CHECK_INT(seen.returned, 1);
 }
 
@@ -513,41 +514,34 @@ TEST(engine_wait_for_an_idle_group_takes_the_lock)
 static bool rest_until_set(const int *set, int64_t us)
 {
     (void)us;
-    __atomic_store_n(&seen.entered, 1, __ATOMIC_RELEASE);
-    while (!__atomic_load_n(set, __ATOMIC_ACQUIRE))
-        pause_shortly();
+    set_to(&seen.entered, 1);
+    wait_for(set);
     return true;
 }
 
 /* The thread that tells of the end is still at the group: it calls this under the engine's lock. */
 static void tell_slowly(void)
 {
-    nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL);
-    CHECK(!__atomic_load_n(&seen.returned, __ATOMIC_ACQUIRE));
+    sleep_ms(20);
+    CHECK(!look_at(&seen.returned));
 }
-
-static int begins(engine_op *op, kv_err *e);
 
 TEST(engine_wait_for_a_group_ends_behind_who_tells)
 {
-    kv_err fine = {0};
-    pthread_t t;
     engine_op op = {.run = begins, .group = &seen.group, .later = true, .quick = true};
     pool_set_rest(rest_until_set, tell_slowly);
     engine_submit(&op);
-    CHECK(pthread_create(&t, NULL, waits_for_group, NULL) == 0);
-    while (__atomic_load_n(&seen.entered, __ATOMIC_ACQUIRE) == 0)
-        pause_shortly();
-    nanosleep(&(struct timespec){.tv_nsec = 5000000}, NULL);
+    pthread_t t = spawn(waits_for_group, NULL);
+    wait_for(&seen.entered);
+    sleep_ms(5);
     engine_complete(&op, &fine);
-    CHECK(pthread_join(t, NULL) == 0);
+    join(t);
     pool_set_rest(NULL, NULL);
 }
 
 static void *completes_late(void *op)
 {
-    kv_err fine = {0};
-    nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL);
+    sleep_ms(20);
     engine_complete(op, &fine);
     return NULL;
 }
@@ -555,67 +549,51 @@ static void *completes_late(void *op)
 /* The limit of ten minutes is not reached. */
 TEST(engine_wait_with_a_limit_is_told)
 {
-    pthread_t t;
     engine_op op = {.run = begins, .group = &seen.group, .later = true, .quick = true};
     engine_submit(&op);
-    CHECK(pthread_create(&t, NULL, completes_late, &op) == 0);
+    pthread_t t = spawn(completes_late, &op);
     CHECK(engine_wait_group_for(&seen.group, 0, 600000));
-    CHECK(pthread_join(t, NULL) == 0);
+    join(t);
 }
-
-/* ---- What could run at once ---- */
-
-typedef struct idle_step {
-    engine_use uses[2];
-    int n;
-} idle_step;
 
 static int uses_of(void *arg, int64_t i, engine_use out[2])
 {
-    const idle_step *s = (const idle_step *)arg + i;
-    for (int j = 0; j < s->n; j++)
-        out[j] = s->uses[j];
-    return s->n;
+    const char *use = ((char *const *)arg)[i];
+    int n = 0;
+    for (; use[n] >= 'A'; n++)
+        out[n] = (engine_use){.var = &v[(use[n] | 32) - 'a'], .write = use[n] < 'a'};
+    return use[n] == '!' ? -1 : n;
+}
+
+/* Steps with blanks between them: letters are variables, capital ones are written; - uses none, and
+ * ! is the end. */
+static bool idle(const char *steps)
+{
+    char text[32], *each[8] = {NULL}, *at = text;
+    int n = 0;
+    snprintf(text, sizeof text, "%s", steps);
+    while (*steps && at)
+        each[n++] = strsep(&at, " ");
+    return engine_idle(n, uses_of, each);
 }
 
 TEST(engine_idle_says_what_could_run_at_once)
 {
-    engine_group group = {0};
-    engine_var v[4] = {{0}};
-    kv_err fine = {0};
     engine_use held[] = {{.var = &v[0], .write = true}, {.var = &v[1]}};
     engine_op op = {.run = begins, .group = &group, .uses = held, .nuses = 2, .later = true,
                     .quick = true};
-    idle_step none = {.n = 0}, end = {.n = -1},
-              reads = {{{.var = &v[2]}, {.var = &v[3]}}, 2},
-              writes = {{{.var = &v[2], .write = true}, {.var = &v[3]}}, 2},
-              other = {{{.var = &v[3]}, {.var = &v[2], .write = true}}, 2},
-              reads_held = {{{.var = &v[0]}}, 1}, reads_read = {{{.var = &v[1]}}, 1},
-              second = {{{.var = &v[2]}, {.var = &v[0]}}, 2},
-              writes_read = {{{.var = &v[1], .write = true}}, 1};
-    CHECK(engine_idle(0, uses_of, NULL));
-    CHECK(engine_idle(1, uses_of, &none));
-    CHECK(!engine_idle(1, uses_of, &end));
-    CHECK(engine_idle(2, uses_of, (idle_step[]){reads, reads}));
-    CHECK(engine_idle(2, uses_of, (idle_step[]){writes, reads}));
-    CHECK(engine_idle(1, uses_of, &other));
-    CHECK(!engine_idle(2, uses_of, (idle_step[]){writes, other}));
-    CHECK(!engine_idle(2, uses_of, (idle_step[]){writes, writes}));
-    CHECK(!engine_idle(3, uses_of, (idle_step[]){reads, end, reads}));
-    CHECK(engine_idle(1, uses_of, &reads_held));
-    engine_submit(&op);
-    CHECK(!engine_idle(1, uses_of, &reads_held));
-    CHECK(!engine_idle(1, uses_of, &second));
-    CHECK(!engine_idle(2, uses_of, (idle_step[]){reads, reads_held}));
-    CHECK(engine_idle(1, uses_of, &reads_read));
-    CHECK(!engine_idle(1, uses_of, &writes_read));
+    CHECK(idle("") && idle("-") && !idle("!"));
+    CHECK(idle("cd cd") && idle("Cd cd") && idle("dC"));
+    CHECK(!idle("Cd dC") && !idle("Cd Cd") && !idle("cd ! cd"));
+    CHECK(idle("a"));
+    engine_submit(&op); /* which writes a and reads b */
+    CHECK(!idle("a") && !idle("ca") && !idle("cd a"));
+    CHECK(idle("b") && !idle("B"));
     engine_complete(&op, &fine);
-    CHECK(engine_idle(1, uses_of, &writes_read));
+    CHECK(idle("B"));
     for (int i = 0; i < 4; i++)
         CHECK_INT(engine_pending(&v[i]), 0);
 }
-
-/* ---- Quick operations, and those that are used again ---- */
 
 static int quick_runs;
 
@@ -630,11 +608,8 @@ static int run_quick(engine_op *op, kv_err *e)
 /* A quick operation runs in the thread that makes it ready, before that goes on. */
 TEST(engine_quick_operations_run_at_once)
 {
-    engine_group group = {0};
-    engine_var v = {0};
-    kv_err fine = {0};
     trace_op trace[2] = {{.scheduled = -1, .ready = -1}, {.scheduled = -1, .ready = -1}};
-    engine_use uses[] = {{.var = &v, .write = true}, {.var = &v}};
+    engine_use uses[] = {{.var = v, .write = true}, {.var = v}};
     engine_op ops[2];
     for (int i = 0; i < 2; i++) {
         ops[i] = (engine_op){.run = run_quick, .group = &group, .uses = &uses[i], .nuses = 1,
@@ -653,7 +628,7 @@ TEST(engine_quick_operations_run_at_once)
 
 static void *opens_late(void *open)
 {
-    nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL);
+    sleep_ms(20);
     pool_signal(open);
     return NULL;
 }
@@ -661,37 +636,31 @@ static void *opens_late(void *open)
 /* An operation that was submitted once, and then twice waits for its turn on this thread. */
 TEST(engine_operations_are_used_again)
 {
-    engine_group group = {0};
-    engine_var v = {0};
-    int clock = 0;
-    gate again = {.uses = {{.var = &v, .write = true}}, .clock = &clock};
+    gate again = {.uses = {{.var = v, .write = true}}};
     submit(&again, &group, 1, 0);
     engine_wait_group(&group, 0);
     CHECK_INT(again.ran, 1);
     for (int i = 1; i <= 2; i++) {
         pool_flag open = {0};
-        pthread_t t;
-        gate first = {.uses = {{.var = &v, .write = true}}, .clock = &clock, .open = &open};
+        gate first = {.uses = {{.var = v, .write = true}}, .open = &open};
         submit(&first, &group, 1, 0);
-        again.uses[0].var = &v; /* an end of a use forgets it */
-        CHECK(pthread_create(&t, NULL, opens_late, &open) == 0);
+        again.uses[0].var = v; /* an end of a use forgets it */
+        pthread_t t = spawn(opens_late, &open);
         CHECK_OK(engine_run_now(&again.op, &e));
         CHECK_INT(first.ran, 2 * i);
         CHECK_INT(again.ran, 2 * i + 1);
-        CHECK(pthread_join(t, NULL) == 0);
+        join(t);
         engine_wait_group(&group, 0);
     }
-    CHECK_INT(clock, 5);
+    CHECK_INT(turns, 5);
 }
 
 /* More uses than are looked at ahead, in memory of their own size. */
 TEST(engine_operations_of_many_uses)
 {
-    enum { MANY = 70 };
-    engine_group group = {0};
-    OWN(test_free) engine_var *v = calloc(MANY, sizeof *v);
+    enum { MANY = sizeof v / sizeof *v };
     OWN(test_free) engine_use *uses = calloc(MANY, sizeof *uses);
-    CHECK(v && uses);
+    CHECK(uses != NULL);
     for (int n = 30; n <= MANY; n++) {
         engine_op op = {.run = begins, .group = &group, .nuses = n};
         op.uses = uses + MANY - n;
@@ -710,8 +679,6 @@ TEST(engine_operations_of_many_uses)
         CHECK_INT(engine_pending(&v[i]), 0);
 }
 
-/* ---- Lots ---- */
-
 /* Each of two lots writes one variable and reads another. */
 static engine_lot two_lots(const void *arg, int64_t i)
 {
@@ -719,7 +686,7 @@ static engine_lot two_lots(const void *arg, int64_t i)
     return (engine_lot){2 + i, 1, i, 1};
 }
 
-static bool apart(engine_var *v, const char *writes, const char *reads)
+static bool apart(const char *writes, const char *reads)
 {
     engine_use uses[4] = {{.var = v + (writes[0] - 'a'), .write = true},
                           {.var = v + (writes[1] - 'a'), .write = true},
@@ -731,26 +698,19 @@ static bool apart(engine_var *v, const char *writes, const char *reads)
 
 TEST(engine_lots_are_apart)
 {
-    engine_var v[4] = {{0}};
-    CHECK(apart(v, "ab", "cd"));
-    CHECK(apart(v, "ab", "cc")); /* both read it */
-    CHECK(apart(v, "ab", "ab")); /* in place */
-    CHECK(apart(v, "ab", "ac"));
-    CHECK(!apart(v, "aa", "cd"));
-    CHECK(!apart(v, "ab", "ba"));
-    CHECK(!apart(v, "ab", "ca"));
-    CHECK(!apart(v, "ab", "bc"));
-    CHECK(!apart(v, "ab", "aa")); /* the second lot reads what the first writes */
-    CHECK(apart(v, "ab", "ab"));
+    CHECK(apart("ab", "cd"));
+    CHECK(apart("ab", "cc")); /* both read it */
+    CHECK(apart("ab", "ab")); /* in place */
+    CHECK(apart("ab", "ac"));
+    CHECK(!apart("aa", "cd") && !apart("ab", "ba") && !apart("ab", "ca") && !apart("ab", "bc"));
+    CHECK(!apart("ab", "aa")); /* the second lot reads what the first writes */
+    CHECK(apart("ab", "ab"));
     engine_use use = {.var = &v[2]}; /* the last operation has claimed what a lot reads */
     engine_op op = {.uses = &use, .nuses = 1};
     CHECK(engine_try(&op));
     engine_finish(&op);
-    CHECK(apart(v, "ab", "cc"));
-    CHECK(apart(v, "ab", "cd"));
+    CHECK(apart("ab", "cc") && apart("ab", "cd"));
 }
-
-/* ---- The pool ---- */
 
 typedef struct count {
     int64_t parts[4096];
@@ -793,16 +753,6 @@ TEST(pool_runs_each_part_once_also_within_a_part)
 static struct {
     int ended, sleeping, refuses, calls;
 } bed;
-
-static int look_at(const int *x)
-{
-    return __atomic_load_n(x, __ATOMIC_ACQUIRE);
-}
-
-static void set_to(int *x, int to)
-{
-    __atomic_store_n(x, to, __ATOMIC_RELEASE);
-}
 
 /* Waits with a limit go on at once. */
 static bool sleep_in_bed(const int *set, int64_t us)
@@ -859,9 +809,9 @@ TEST(pool_uses_no_processor_when_idle)
     struct timespec from, to;
     static count c;
     pool_run(4096, run_counted, &c);
-    nanosleep(&(struct timespec){.tv_nsec = 50000000}, NULL);
+    sleep_ms(50);
     clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &from);
-    nanosleep(&(struct timespec){.tv_nsec = 500000000}, NULL);
+    sleep_ms(500);
     clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &to);
     int64_t ns = (to.tv_sec - from.tv_sec) * 1000000000 + to.tv_nsec - from.tv_nsec;
     CHECK(ns < 5000000);

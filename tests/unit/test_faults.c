@@ -21,13 +21,9 @@ static const training trainings[] = {
     {"local", "sgd", {{"momentum", "0.9"}}, 1, KV_FLOAT32, true, false},
     {"local", "nadam", {{NULL, NULL}}, 0, KV_FLOAT32, false, false}, /* numbers as states */
     {"local", "adam", {{"multi_precision", "true"}}, 1, KV_FLOAT16, false, false},
-    {"local",
-     "adam",
-     {{"lr_scheduler", "factor(step=1, factor=0.5)"}, {"lr_mult", "a=2"}, {"wd", "0.1"}},
-     3,
-     KV_FLOAT32,
-     false,
-     false},
+    {"local", "adam",
+     {{"lr_scheduler", "factor(step=1, factor=0.5)"}, {"lr_mult", "a=2"}, {"wd", "0.1"}}, 3,
+     KV_FLOAT32, false, false},
     {"device", "sgd", {{NULL, NULL}}, 0, KV_FLOAT32, false, true},
 };
 enum { TRAININGS = sizeof trainings / sizeof *trainings };
@@ -38,26 +34,19 @@ static const char path[] = "w.kvs", other[] = "new.kvs";
 /* An array of 3 x 2 that holds x, row_sparse when rows are trained. */
 static kv_array *array_for(const training *how, double x)
 {
-    kv_array *f = MADE(kv_array, kv_array_new, KV_FLOAT64, 2, (int64_t[]){3, 2}, (kv_ctx){0});
+    own_array *f = MADE(kv_array, kv_array_new, KV_FLOAT64, 2, (int64_t[]){3, 2}, (kv_ctx){0});
     double *data = array_data(f);
     for (int i = 0; i < 6; i++)
         data[i] = x + i / 8.0;
-    kv_array *a = MADE(kv_array, kv_array_dup, f, how->dtype, (kv_ctx){0});
-    kv_array_unref(f);
-    if (!how->rows)
-        return a;
-    kv_array *sparse = MADE(kv_array, kv_array_to_sparse, a);
-    kv_array_unref(a);
-    return sparse;
+    own_array *a = MADE(kv_array, kv_array_dup, f, how->dtype, (kv_ctx){0});
+    return how->rows ? MADE(kv_array, kv_array_to_sparse, a) : kv_array_ref(a);
 }
 
 static kv *start(const training *how)
 {
     kv *s = make(how->type);
-    for (int i = 0; i < 2; i++) {
-        kv_array *a = array_for(how, i);
-        init_with(s, keys[i], a);
-    }
+    for (int i = 0; i < 2; i++)
+        init_with(s, keys[i], array_for(how, i));
     return s;
 }
 
@@ -87,8 +76,6 @@ static kv *trained(const training *how)
     return s;
 }
 
-/* ---- Files ---- */
-
 typedef struct bytes {
     char *data;
     size_t n;
@@ -101,19 +88,15 @@ static bytes read_bytes(const char *name)
     return b;
 }
 
-static void write_bytes(const char *name, bytes b)
+static bool same_bytes(bytes a, bytes b)
 {
-    file_out out;
-    CHECK_OK(file_out_open(&out, name, &e));
-    CHECK(fwrite(b.data, 1, b.n, out.f) == b.n);
-    CHECK_OK(file_out_commit(&out, &e));
+    return a.n == b.n && memcmp(a.data, b.data, a.n) == 0;
 }
 
 static void check_bytes(const char *name, bytes want)
 {
     bytes got = read_bytes(name);
-    CHECK_INT(got.n, want.n);
-    CHECK(memcmp(got.data, want.data, got.n) == 0);
+    CHECK(same_bytes(got, want));
     mem_free(got.data);
 }
 
@@ -124,20 +107,11 @@ static void check_saved(kv *s, bytes want)
     check_bytes(other, want);
 }
 
-/* ---- The faults ---- */
-
-/* Runs one(arg, n) for every allocation n that it makes, see mem_fail_at; then for -n. one returns
- * how many it made. */
-static void each_fault(int64_t (*one)(void *arg, int64_t n), void *arg)
-{
-    for (int sign = 1; sign >= -1; sign -= 2)
-        for (int64_t n = 1; one(arg, sign * n) >= n; n++)
-            CHECK(n < 5000);
-}
-
-static void check_code(int rc, const kv_err *e)
+/* The number of allocations of a call that ended with rc. */
+static int64_t made_by(int rc, const kv_err *e)
 {
     CHECK(rc == KV_OK || (rc == KV_E_MEMORY && strstr(e->text, "out of memory")));
+    return mem_fail_at(0);
 }
 
 /* The store that a fault is tried on. */
@@ -150,43 +124,47 @@ typedef struct subject {
     bool begins; /* a transaction is open while keys are deleted and renamed */
 } subject;
 
+/* Runs one(s, n) for every allocation n that it makes, see mem_fail_at; then for -n. one returns
+ * how many it made. */
+static void each_fault(int64_t (*one)(const subject *s, int64_t n), const subject *s)
+{
+    for (int sign = 1; sign >= -1; sign -= 2)
+        for (int64_t n = 1; one(s, sign * n) >= n; n++)
+            CHECK(n < 5000);
+}
+
 static int save(const subject *s, const char *name, kv_err *e)
 {
     return s->states ? kv_save_states(s->store, name, KV_DUMP_OPTIMIZER, e)
                      : kv_save(s->store, name, e);
 }
 
-static int64_t save_once(void *arg, int64_t n)
+static int64_t save_once(const subject *s, int64_t n)
 {
-    const subject *s = arg;
     kv_err e = {0};
-    write_bytes(path, s->before);
+    file_fill(path, s->before.data, s->before.n);
     mem_fail_at(n);
     int rc = save(s, path, &e);
-    int64_t made = mem_fail_at(0);
-    check_code(rc, &e);
+    int64_t made = made_by(rc, &e);
     check_bytes(path, rc ? s->before : s->after);
     return made;
 }
 
-static int64_t load_once(void *arg, int64_t n)
+static int64_t load_once(const subject *s, int64_t n)
 {
-    const subject *s = arg;
     kv_err e = {0};
     kv *made_store = NULL;
     mem_fail_at(n);
     int rc = kv_load(&made_store, path, &e);
-    int64_t made = mem_fail_at(0);
-    check_code(rc, &e);
+    int64_t made = made_by(rc, &e);
     if (!rc)
         check_saved(made_store, s->after);
     kv_free(rc ? NULL : made_store);
     return made;
 }
 
-static int64_t load_states_once(void *arg, int64_t n)
+static int64_t load_states_once(const subject *s, int64_t n)
 {
-    const subject *s = arg;
     kv_err e = {0};
     own_kv *to = trained(s->how);
     kv_array *gradient = s->gradient;
@@ -194,8 +172,7 @@ static int64_t load_states_once(void *arg, int64_t n)
     uint64_t changes = kv_changes(to);
     mem_fail_at(n);
     int rc = kv_load_states(to, path, &e);
-    int64_t made = mem_fail_at(0);
-    check_code(rc, &e);
+    int64_t made = made_by(rc, &e);
     CHECK_INT(kv_changes(to), changes + (rc == KV_OK));
     kv_save_states(to, other, KV_DUMP_OPTIMIZER, &e);
     if (!rc)
@@ -203,22 +180,20 @@ static int64_t load_states_once(void *arg, int64_t n)
     return made;
 }
 
-static int64_t train_once(void *arg, int64_t n)
+static int64_t train_once(const subject *s, int64_t n)
 {
-    const subject *s = arg;
     kv_err e = {0};
     own_kv *store = start(s->how);
     int done = 0;
     mem_fail_at(n);
     int rc = train(store, s->how, s->gradient, &done, &e);
-    int64_t made = mem_fail_at(0);
-    check_code(rc, &e);
+    int64_t made = made_by(rc, &e);
     CHECK_OK(train(store, s->how, s->gradient, &done, &e));
     check_saved(store, s->after);
     return made;
 }
 
-static void each_training(bool states, int64_t (*one)(void *arg, int64_t n))
+static void each_training(bool states, int64_t (*one)(const subject *s, int64_t n))
 {
     IN_FOLDER(path, other);
     for (int i = 0; i < TRAININGS; i++) {
@@ -233,8 +208,6 @@ static void each_training(bool states, int64_t (*one)(void *arg, int64_t n))
         mem_free(s.after.data);
     }
 }
-
-/* ---- delete and rename ---- */
 
 /* A transaction, if it is wanted, and what is done to the keys in it, from *done on, which counts
  * the calls that succeeded. */
@@ -256,17 +229,15 @@ static int edit(kv *s, const subject *on, int *done, kv_err *e)
     return rc;
 }
 
-static int64_t edit_once(void *arg, int64_t n)
+static int64_t edit_once(const subject *s, int64_t n)
 {
-    const subject *s = arg;
     kv_err e = {0};
     own_kv *store = trained(s->how);
     uint64_t changes = kv_changes(store);
     int done = 0;
     mem_fail_at(n);
     int rc = edit(store, s, &done, &e);
-    int64_t made = mem_fail_at(0);
-    check_code(rc, &e);
+    int64_t made = made_by(rc, &e);
     CHECK_INT(kv_changes(store), changes + (done > 1 ? done - 1 : 0));
     CHECK_OK(edit(store, s, &done, &e));
     check_saved(store, s->after);
@@ -306,7 +277,7 @@ static void each_edit(bool begins)
         CHECK_OK(edit(s.store, &s, &done, &e));
         CHECK_OK(kv_save(s.store, path, &e));
         s.after = read_bytes(path);
-        CHECK(s.after.n != s.before.n || memcmp(s.after.data, s.before.data, s.after.n) != 0);
+        CHECK(!same_bytes(s.after, s.before));
         each_fault(edit_once, &s);
         check_other_name(&s);
         kv_array_unref(s.gradient);
@@ -319,30 +290,14 @@ static void each_edit(bool begins)
 TEST(faults_of_delete_and_rename)
 {
     each_edit(false);
-}
-
-TEST(faults_of_delete_and_rename_in_a_transaction)
-{
     each_edit(true);
 }
 
-TEST(faults_of_saving)
+TEST(faults_of_files)
 {
     each_training(false, save_once);
-}
-
-TEST(faults_of_loading)
-{
     each_training(false, load_once);
-}
-
-TEST(faults_of_saving_states)
-{
     each_training(true, save_once);
-}
-
-TEST(faults_of_loading_states)
-{
     each_training(true, load_states_once);
 }
 

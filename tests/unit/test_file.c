@@ -28,6 +28,19 @@ static void check_file(const char *path, const char *want)
     CHECK_INT(n, strlen(want));
 }
 
+static mode_t mode_of(const char *path)
+{
+    struct stat about;
+    CHECK(stat(path, &about) == 0);
+    return about.st_mode & 07777;
+}
+
+static bool is_link(const char *path)
+{
+    struct stat about;
+    return lstat(path, &about) == 0 && S_ISLNK(about.st_mode);
+}
+
 static int entries(void)
 {
     DIR *d = opendir(".");
@@ -51,10 +64,7 @@ TEST(file_round_trip)
     CHECK(chmod("a.txt", 0640) == 0 && symlink("a.txt", "link") == 0);
     write_file("link", "two");
     check_file("a.txt", "two");
-    struct stat about;
-    CHECK(stat("a.txt", &about) == 0);
-    CHECK_INT(about.st_mode & 07777, 0640);
-    CHECK(lstat("link", &about) == 0 && S_ISLNK(about.st_mode));
+    CHECK(mode_of("a.txt") == 0640 && is_link("link"));
 
     /* the longest name that there is */
     char name[256];
@@ -69,7 +79,6 @@ TEST(file_round_trip)
 TEST(file_links)
 {
     char target[PATH_MAX];
-    struct stat about;
     IN_FOLDER(NULL, NULL);
     CHECK(mkdir("sub", 0777) == 0 && symlink("sub/next", "first") == 0);
     CHECK(symlink("../made", "sub/next") == 0);
@@ -77,8 +86,7 @@ TEST(file_links)
     CHECK_TEXT(target, "sub/../made");
     write_file("first", "one");
     check_file("made", "one");
-    CHECK(lstat("first", &about) == 0 && S_ISLNK(about.st_mode));
-    CHECK(lstat("sub/next", &about) == 0 && S_ISLNK(about.st_mode));
+    CHECK(is_link("first") && is_link("sub/next"));
 
     CHECK(link("made", "twin") == 0);
     write_file("made", "two");
@@ -114,8 +122,7 @@ int fchmod(int fd, mode_t mode)
 TEST(file_is_private_from_the_start)
 {
     static const mode_t modes[] = {0600, 0640, 0200, 0400, 0666};
-    struct stat about;
-    IN_FOLDER(NULL, NULL);
+    IN_FOLDER("a.txt", NULL);
     umask(0);
     for (size_t i = 0; i < sizeof modes / sizeof *modes; i++) {
         write_file("a.txt", "old");
@@ -124,16 +131,13 @@ TEST(file_is_private_from_the_start)
             write_file("a.txt", "new");
             CHECK_INT(mode_before, modes[i] & 0600);
         }
-        CHECK(stat("a.txt", &about) == 0);
-        CHECK_INT(about.st_mode & 07777, modes[i]);
+        CHECK_INT(mode_of("a.txt"), modes[i]);
         CHECK(chmod("a.txt", 0600) == 0);
     }
     umask(027); /* a new file is what the mask says */
     CHECK(unlink("a.txt") == 0);
     write_file("a.txt", "new");
-    CHECK(stat("a.txt", &about) == 0);
-    CHECK_INT(about.st_mode & 07777, 0640);
-    CHECK(unlink("a.txt") == 0);
+    CHECK_INT(mode_of("a.txt"), 0640);
 }
 
 /* Root gives the new file to the owner of the old one; somebody else is refused. */
@@ -143,15 +147,13 @@ TEST(file_keeps_its_owner)
     file_out out;
     if (geteuid() != 0)
         test_skip("only root makes files of others");
-    IN_FOLDER(NULL, NULL);
+    IN_FOLDER("a.txt", NULL);
     CHECK(chmod(".", 0777) == 0);
     write_file("a.txt", "old");
     CHECK(chown("a.txt", 65534, 65533) == 0 && chmod("a.txt", 0666) == 0);
     write_file("a.txt", "new");
     CHECK(stat("a.txt", &about) == 0);
-    CHECK_INT(about.st_uid, 65534);
-    CHECK_INT(about.st_gid, 65533);
-    CHECK_INT(about.st_mode & 07777, 0666);
+    CHECK(about.st_uid == 65534 && about.st_gid == 65533 && mode_of("a.txt") == 0666);
     CHECK(setegid(12345) == 0 && seteuid(12345) == 0);
     CHECK_ERR(file_out_open(&out, "a.txt", &e), KV_E_IO,
               "cannot write \"a.txt\": it belongs to user 65534 and group 65533, and a new file "
@@ -159,7 +161,6 @@ TEST(file_keeps_its_owner)
     CHECK(seteuid(0) == 0 && setegid(0) == 0);
     check_file("a.txt", "new");
     CHECK_INT(entries(), 1);
-    CHECK(unlink("a.txt") == 0);
 }
 
 enum { LARGE_LINES = 300000 };
@@ -209,7 +210,7 @@ static void ignore_signal(int number)
 
 TEST(file_interrupted)
 {
-    IN_FOLDER(NULL, NULL);
+    IN_FOLDER("pipe", NULL);
     char *text = NULL;
     size_t n = 0;
     CHECK(mkfifo("pipe", 0600) == 0);
@@ -227,7 +228,6 @@ TEST(file_interrupted)
     CHECK(pid > 0 && kill(pid, SIGKILL) == 0 && waitpid(pid, NULL, 0) == pid);
     sigaction(SIGUSR1, &before, NULL);
     close(held);
-    CHECK(unlink("pipe") == 0);
 }
 
 TEST(file_proc_has_size_zero)
@@ -239,7 +239,7 @@ TEST(file_proc_has_size_zero)
 
 TEST(file_abandon)
 {
-    IN_FOLDER(NULL, NULL);
+    IN_FOLDER("a.txt", NULL);
     write_file("a.txt", "old");
     file_out out;
     CHECK_OK(file_out_open(&out, "a.txt", &e));
@@ -248,13 +248,12 @@ TEST(file_abandon)
     file_out_abandon(&out);
     CHECK_INT(entries(), 1);
     check_file("a.txt", "old");
-    CHECK(unlink("a.txt") == 0);
 }
 
 TEST(file_sync)
 {
     file_out out, lost;
-    IN_FOLDER(NULL, NULL);
+    IN_FOLDER("x", "y");
     write_file("x", "old");
     write_file("y", "old");
     CHECK_OK(file_out_open(&out, "x", &e));
@@ -269,16 +268,6 @@ TEST(file_sync)
     file_out_abandon(&lost);
     check_file("x", "new");
     check_file("y", "old");
-    unlink("x");
-    unlink("y");
-}
-
-/* A file as a writer would have left it that was killed long ago. */
-static void leave_behind(const char *name, time_t age)
-{
-    struct timespec times[2] = {{.tv_sec = time(NULL) - age}, {.tv_sec = time(NULL) - age}};
-    FILE *f = fopen(name, "w");
-    CHECK(f && fclose(f) == 0 && utimensat(AT_FDCWD, name, times, 0) == 0);
 }
 
 static pid_t ended_process(void)
@@ -290,28 +279,41 @@ static pid_t ended_process(void)
     return pid;
 }
 
+/* Files as writers would have left them that were killed long ago, and others. */
 TEST(file_clean)
 {
-    static const char *const stay[] = {".kv-7-.tmp", ".kv--7.tmp", ".kv-7-8.tmp2", "kv-7-8.tmp"};
+    const struct {
+        const char *name;
+        pid_t pid;
+        time_t age;
+        bool stays;
+    } left[] = {
+        {".kv-7-.tmp", 0, 1000, true},       {".kv--7.tmp", 0, 1000, true},
+        {".kv-7-8.tmp2", 0, 1000, true},     {"kv-7-8.tmp", 0, 1000, true},
+        {".kv-7-8.tmp", 0, 90000, false},    {".kv-1234567-12.tmp", 0, 90000, false},
+        {".kv-%d-8.tmp", getpid(), 90000, false},
+        {".kv-%d-9.tmp", getpid(), 4000, true}, /* the clock was set forth by an hour meanwhile */
+        {".kv-%d-9.tmp", ended_process(), 0, false},
+        {".kv-%d-10.tmp", getpid(), -1, true}, /* a folder of a writer that lives, */
+        {".kv-%d-10.tmp", ended_process(), -1, false}, /* and of one that does not */
+    };
+    enum { LEFT = sizeof left / sizeof *left };
+    char names[LEFT][64], inside[80];
     file_out slow, out;
-    IN_FOLDER(NULL, NULL);
-    for (size_t i = 0; i < 4; i++)
-        leave_behind(stay[i], 1000);
-    char living[64], dead[64], of_another[64];
-    snprintf(living, sizeof living, ".kv-%ld-9.tmp", (long)getpid());
-    snprintf(of_another, sizeof of_another, ".kv-%ld-8.tmp", (long)getpid());
-    snprintf(dead, sizeof dead, ".kv-%ld-9.tmp", (long)ended_process());
-    leave_behind(".kv-7-8.tmp", 90000);
-    leave_behind(".kv-1234567-12.tmp", 90000);
-    leave_behind(of_another, 90000);
-    leave_behind(living, 4000); /* the clock was set forth by an hour meanwhile */
-    leave_behind(dead, 0);
-    /* folders of a writer that lives, and of one that does not */
-    char folder[64], left[64], inside[80];
-    snprintf(folder, sizeof folder, ".kv-%ld-10.tmp", (long)getpid());
-    snprintf(left, sizeof left, ".kv-%ld-10.tmp", (long)ended_process());
-    snprintf(inside, sizeof inside, "%s/x", left);
-    CHECK(mkdir(folder, 0777) == 0 && mkdir(left, 0777) == 0);
+    IN_FOLDER("slow", NULL);
+    for (int i = 0; i < LEFT; i++) {
+        time_t then = time(NULL) - left[i].age;
+        struct timespec times[2] = {{.tv_sec = then}, {.tv_sec = then}};
+        if (left[i].pid)
+            snprintf(names[i], sizeof *names, left[i].name, (int)left[i].pid);
+        else
+            strcpy(names[i], left[i].name);
+        CHECK(left[i].age >= 0 || mkdir(names[i], 0777) == 0);
+        if (left[i].age >= 0)
+            file_fill(names[i], "", 0);
+        CHECK(left[i].age < 0 || utimensat(AT_FDCWD, names[i], times, 0) == 0);
+    }
+    snprintf(inside, sizeof inside, "%s/x", names[LEFT - 1]);
     write_file(inside, "old");
     /* one that a slow writer holds */
     CHECK_OK(file_out_open(&slow, "slow", &e));
@@ -319,47 +321,44 @@ TEST(file_clean)
     struct timespec long_ago[2] = {{.tv_sec = 1000}, {.tv_sec = 1000}};
     CHECK(utimensat(AT_FDCWD, slow.temp, long_ago, 0) == 0);
     CHECK_OK(file_out_open(&out, "x", &e));
-    CHECK_INT(entries(), 13);
     file_out_clean(&out);
-    CHECK_INT(entries(), 8);
-    CHECK(access(dead, F_OK) != 0 && access(left, F_OK) != 0 && access(of_another, F_OK) != 0);
-    CHECK(access(".kv-7-8.tmp", F_OK) != 0 && access(".kv-1234567-12.tmp", F_OK) != 0);
+    for (int i = 0; i < LEFT; i++)
+        CHECK_INT(remove(names[i]) == 0, left[i].stays);
+    CHECK_INT(entries(), 2);
     CHECK_OK(file_out_commit(&slow, &e));
     check_file("slow", "new");
     file_out_abandon(&out);
-    for (size_t i = 0; i < 4; i++)
-        CHECK(unlink(stay[i]) == 0);
-    CHECK(unlink(living) == 0 && rmdir(folder) == 0 && unlink("slow") == 0);
 }
 
 TEST(file_errors)
 {
-    IN_FOLDER(NULL, NULL);
+    IN_FOLDER("a.txt", NULL);
     char *text = NULL;
     size_t n = 0;
     file_out out;
-    CHECK_ERR(file_read("no.csv", &text, &n, &e), KV_E_IO,
-              "cannot read \"no.csv\": No such file or directory");
-    CHECK_ERR(file_read(".", &text, &n, &e), KV_E_IO, "cannot read \".\": Is a directory");
-    CHECK_ERR(file_read("", &text, &n, &e), KV_E_IO, "cannot read \"\": No such file or directory");
+    static const char *const cases[][2] = {{"no.csv", "No such file or directory"},
+                                           {".", "Is a directory"},
+                                           {"", "No such file or directory"},
+                                           {"no/x.csv", "No such file or directory"},
+                                           {"a.txt/b", "Not a directory"}};
+    write_file("a.txt", "old");
+    for (int i = 0; i < 5; i++) {
+        char want[80];
+        snprintf(want, sizeof want, "cannot read \"%s\": %s", cases[i][0], cases[i][1]);
+        CHECK_ERR(file_read(cases[i][0], &text, &n, &e), KV_E_IO, want);
+        snprintf(want, sizeof want, "cannot write \"%s\": %s", cases[i][0], cases[i][1]);
+        if (i > 0)
+            CHECK_ERR(file_out_open(&out, cases[i][0], &e), KV_E_IO, want);
+    }
     CHECK_ERR(file_read_text("/dev/zero", &text, &n, &e), KV_E_VALUE,
               "\"/dev/zero\" is larger than 256 MB, which is the most for a text");
     CHECK(!text);
-    CHECK_ERR(file_out_open(&out, ".", &e), KV_E_IO, "cannot write \".\": Is a directory");
-    file_out_abandon(&out);
-    CHECK_ERR(file_out_open(&out, "no/x.csv", &e), KV_E_IO,
-              "cannot write \"no/x.csv\": No such file or directory");
-    CHECK_ERR(file_out_open(&out, "", &e), KV_E_IO, "cannot write \"\": No such file or directory");
-    write_file("a.txt", "old");
-    CHECK_ERR(file_out_open(&out, "a.txt/b", &e), KV_E_IO,
-              "cannot write \"a.txt/b\": Not a directory");
     CHECK_INT(entries(), 1);
-    CHECK(unlink("a.txt") == 0);
 }
 
 TEST(file_look)
 {
-    IN_FOLDER(NULL, NULL);
+    IN_FOLDER("a.txt", NULL);
     bool there = true;
     CHECK_OK(file_look("a.txt", &there, &e));
     CHECK(!there);
@@ -371,7 +370,6 @@ TEST(file_look)
               "cannot read \"a.txt/b\": Not a directory");
     CHECK_ERR(file_look("/dev/zero", &there, &e), KV_E_IO,
               "cannot read \"/dev/zero\": it is not a regular file");
-    CHECK(unlink("a.txt") == 0);
 }
 
 TEST(file_full_disk)
@@ -392,18 +390,17 @@ TEST(file_protected)
 {
     if (geteuid() == 0)
         test_skip("root may write everything");
-    IN_FOLDER(NULL, NULL);
+    IN_FOLDER("a.txt", NULL);
     write_file("a.txt", "old");
     CHECK(chmod("a.txt", 0400) == 0);
     file_out out;
     CHECK_ERR(file_out_open(&out, "a.txt", &e), KV_E_IO,
               "cannot write \"a.txt\": Permission denied");
-    CHECK(unlink("a.txt") == 0);
 }
 
 TEST(file_no_memory)
 {
-    IN_FOLDER(NULL, NULL);
+    IN_FOLDER("a.txt", NULL);
     write_file("a.txt", "old");
     for (int n = 1; n < 10; n++) {
         e = (kv_err){0};
@@ -425,7 +422,6 @@ TEST(file_no_memory)
         }
         CHECK_INT(rc, KV_E_MEMORY);
     }
-    CHECK(unlink("a.txt") == 0);
 }
 
 /* file_around: files of every length are what was written, whatever the file system can do. */

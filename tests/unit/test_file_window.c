@@ -32,9 +32,14 @@ static void handle_faults(void)
     file_window_handled();
 }
 
-/* A file of n bytes 'x', without a name. */
+/* What tests of one thread use. */
+static file_window w;
+static const void *data;
+
+/* A file of n bytes 'x', without a name. Faults are handled from now on. */
 static int file_of(int64_t n)
 {
+    handle_faults();
     char path[64], block[4096];
     int fd = mkstemp(memory_path(path, sizeof path, "unit-window"));
     CHECK(fd >= 0 && unlink(path) == 0);
@@ -47,23 +52,19 @@ static int file_of(int64_t n)
 }
 
 /* The sum of n bytes, each of which is read. */
-static int64_t sum(const char *data, int64_t n)
+static int64_t sum(const volatile char *bytes, int64_t n)
 {
     int64_t total = 0;
     for (int64_t i = 0; i < n; i++)
-        total += ((const volatile char *)data)[i];
+        total += bytes[i];
     return total;
 }
 
 static const char shorter[] = "f: the file became shorter while it was read";
 
-/* ---- One thread ------------------------------------------------------------------------------ */
-
 /* A file of `size` bytes is cut to `left`, before or after it is mapped, and then read. */
 static void cut(int64_t size, int64_t left, bool before)
 {
-    file_window w = {0};
-    const void *data;
     int fd = file_of(size);
     if (before)
         CHECK(ftruncate(fd, left) == 0);
@@ -79,13 +80,12 @@ static void cut(int64_t size, int64_t left, bool before)
     /* and again where the next part is asked for, though another file is meant */
     CHECK_ERR(file_window_move(&w, &data, fd + 1, "g", size, 0, size, size, &e), KV_E_IO, shorter);
     file_window_close(&w);
-    CHECK(close(fd) == 0);
+    close(fd);
 }
 
 TEST(file_window_of_a_cut_file)
 {
     static const int64_t left[] = {0, 1, 4095, 4096, 4097, 8192, 12000, 12287, 12288, 12299};
-    handle_faults();
     for (size_t i = 0; i < sizeof left / sizeof *left; i++) {
         cut(12300, left[i], false);
         cut(12300, left[i], true);
@@ -97,25 +97,19 @@ TEST(file_window_of_a_cut_file)
 /* A part that was left behind has been checked when the next one is there. */
 TEST(file_window_checks_each_part)
 {
-    file_window w = {0};
-    const void *data;
     int64_t size = 8 * MB;
-    handle_faults();
     int fd = file_of(size);
     CHECK_OK(file_window_move(&w, &data, fd, "f", size, 4 * MB, 4096, 2 * MB, &e));
     CHECK(ftruncate(fd, 4 * MB) == 0);
     CHECK_INT(sum(data, 4096), 0);
     CHECK_ERR(file_window_move(&w, &data, fd, "f", size, 0, 4096, 2 * MB, &e), KV_E_IO, shorter);
     file_window_close(&w);
-    CHECK(close(fd) == 0);
+    close(fd);
 }
 
 /* Cut and written again: the size is right, the bytes that were read are not. */
 TEST(file_window_of_a_file_written_again)
 {
-    file_window w = {0};
-    const void *data;
-    handle_faults();
     int fd = file_of(3 * 4096);
     CHECK_OK(file_window_move(&w, &data, fd, "f", 3 * 4096, 0, 3 * 4096, 2 * MB, &e));
     CHECK(ftruncate(fd, 0) == 0);
@@ -124,13 +118,12 @@ TEST(file_window_of_a_file_written_again)
     CHECK_ERR(file_window_check(&w, &e), KV_E_IO,
               "f: the file was changed while it was read, or its disk failed");
     file_window_close(&w);
-    CHECK(close(fd) == 0);
+    close(fd);
 }
 
 TEST(file_window_leaves_other_faults)
 {
     char *mapped;
-    handle_faults();
     int fd = file_of(10);
     CHECK(!file_window_fault(NULL) && !file_window_fault(&fd));
     mapped = mmap(NULL, 8192, PROT_READ, MAP_SHARED, fd, 0);
@@ -148,9 +141,6 @@ TEST(file_window_leaves_other_faults)
 /* A process that is forked while a file is mapped reads its copy of the window. */
 TEST(file_window_in_a_fork)
 {
-    file_window w = {0};
-    const void *data;
-    handle_faults();
     int fd = file_of(8192);
     CHECK_OK(file_window_move(&w, &data, fd, "f", 8192, 0, 8192, 2 * MB, &e));
     pid_t child = fork();
@@ -175,10 +165,8 @@ TEST(file_window_of_many)
     enum { MANY = 600 };
     static file_window windows[MANY];
     int fd = file_of(8192), mapped[2] = {0};
-    handle_faults();
     for (int round = 0; round < 2; round++) {
         for (int i = 0; i < MANY; i++) {
-            const void *data;
             CHECK_OK(file_window_move(&windows[i], &data, fd, "f", 8192, i, 4096, 2 * MB, &e));
             CHECK_INT(sum(data, 4096), 'x' * 4096);
             mapped[round] += windows[i].slot > 0;
@@ -193,8 +181,6 @@ TEST(file_window_of_many)
     close(fd);
 }
 
-/* ---- Threads --------------------------------------------------------------------------------- */
-
 enum { THREADS = 8, FILES = 4, ROUNDS = 400 };
 
 /* What the threads share: files that one of them cuts and fills again. */
@@ -204,24 +190,25 @@ static atomic_int lost, right;
 /* Reads parts of all files. Each sum is that of the file, or an error tells that it need not be. */
 static void *reads(void *arg)
 {
-    file_window w = {0};
+    file_window mine = {0};
     unsigned seed = (unsigned)(intptr_t)arg;
     for (int i = 0; i < ROUNDS; i++) {
         kv_err e = {0};
-        const void *data;
+        const void *bytes;
         seed = seed * 1103515245 + 12345;
         int fd = files[(seed >> 16) % FILES];
         int64_t pages = 1 + (seed >> 20) % 64, at = (seed >> 8) % 64 * 4096;
-        CHECK_OK(file_window_move(&w, &data, fd, "f", 128 * 4096, at, pages * 4096, 2 * MB, &e));
-        int64_t got = sum(data, pages * 4096);
-        if (file_window_check(&w, &e)) {
+        CHECK_OK(
+            file_window_move(&mine, &bytes, fd, "f", 128 * 4096, at, pages * 4096, 2 * MB, &e));
+        int64_t got = sum(bytes, pages * 4096);
+        if (file_window_check(&mine, &e)) {
             CHECK_INT(e.code, KV_E_IO);
             atomic_fetch_add(&lost, 1);
         } else {
             CHECK_INT(got, 'x' * pages * 4096);
             atomic_fetch_add(&right, 1);
         }
-        file_window_close(&w);
+        file_window_close(&mine);
     }
     return NULL;
 }
@@ -241,7 +228,6 @@ static void *cuts(void *arg)
 TEST(file_window_of_cut_files_in_threads)
 {
     pthread_t threads[THREADS + 1];
-    handle_faults();
     for (int i = 0; i < FILES; i++)
         files[i] = file_of(128 * 4096);
     for (int i = 0; i < THREADS; i++)

@@ -15,18 +15,17 @@ static const char *in_root(const char *name)
     return path;
 }
 
-static void begin(void)
+static void remove_root(char **path)
 {
-    strcpy(strrchr(root, '-'), "-XXXXXX");
-    CHECK(mkdtemp(root) != NULL);
-}
-
-static void end(void)
-{
+    (void)path;
     char command[100];
     snprintf(command, sizeof command, "rm -rf %s", root);
     CHECK(system(command) == 0);
 }
+
+#define IN_ROOT()                                                                                  \
+    OWN(remove_root) char *made = mkdtemp(root);                                                   \
+    CHECK(made != NULL)
 
 /* e.text with the name of the scratch folder as X. */
 static void check_refused(const char *name, const char *want)
@@ -46,25 +45,22 @@ TEST(own_folder_is_made_for_this_user_alone)
 {
     struct stat about, again;
     int fd = -1;
-    begin();
+    IN_ROOT();
     CHECK_OK(own_folder_open(&fd, in_root("a/b/c"), &e));
     CHECK(fstat(fd, &about) == 0 && stat(in_root("a/b/c"), &again) == 0);
-    CHECK(about.st_ino == again.st_ino);
-    CHECK_INT(about.st_mode & 07777, 0700);
-    CHECK(stat(in_root("a"), &about) == 0);
-    CHECK_INT(about.st_mode & 07777, 0700);
+    CHECK(about.st_ino == again.st_ino && (about.st_mode & 07777) == 0700);
+    CHECK(stat(in_root("a"), &about) == 0 && (about.st_mode & 07777) == 0700);
     close(fd);
     CHECK_OK(own_folder_open(&fd, in_root("a/b/c"), &e)); /* and one that is there is taken */
     close(fd);
     CHECK(chmod(in_root("a/b/c"), 0755) == 0); /* others may read */
     CHECK_OK(own_folder_open(&fd, in_root("a/b/c"), &e));
     close(fd);
-    end();
 }
 
 TEST(own_folder_refuses_what_others_can_change)
 {
-    begin();
+    IN_ROOT();
     CHECK(mkdir(in_root("group"), 0700) == 0 && chmod(in_root("group"), 0770) == 0);
     check_refused("group", "other users may write into \"X/group\"");
     CHECK(mkdir(in_root("all"), 0700) == 0 && chmod(in_root("all"), 01777) == 0);
@@ -75,15 +71,13 @@ TEST(own_folder_refuses_what_others_can_change)
     CHECK(f && fclose(f) == 0);
     check_refused("file", "cannot open \"X/file\": Not a directory");
     check_refused("file/below", "cannot open \"X/file/below\": Not a directory");
-    end();
 }
 
 TEST(own_folder_refuses_that_of_another_user)
 {
     if (geteuid() != 0)
         test_skip("only root can give a folder away");
-    begin();
+    IN_ROOT();
     CHECK(mkdir(in_root("theirs"), 0700) == 0 && chown(in_root("theirs"), 65534, 65534) == 0);
     check_refused("theirs", "\"X/theirs\" belongs to another user");
-    end();
 }

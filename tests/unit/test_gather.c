@@ -4,8 +4,6 @@
 #include "cpu/cpu.h"
 #include "store_help.h"
 
-/* ---- Rows ---- */
-
 enum { ROWS = 301, N = 101, ARRAYS = 5 };
 
 /* n rows of some arrays, whose rows have these bytes, to rooms and changed back. */
@@ -60,21 +58,17 @@ TEST(gather_each_and_scatter)
         }
 }
 
-/* ---- Rules ---- */
-
 #define STEPS                                                                                      \
     "state a, b, c; a = a * 0.9 + input; b += a * a; c = input; "                                  \
     "stored -= a / (sqrt(b) + 1) + 0.01 * stored }"
 
 static kv_array *numbers(kv_dtype dtype, int64_t rows, int64_t row, int seed)
 {
-    kv_array *wide = array_full(KV_FLOAT64, 2, (int64_t[]){rows, row}, 0, cpu0), *a = NULL;
+    own_array *wide = array_full(KV_FLOAT64, 2, (int64_t[]){rows, row}, 0, cpu0);
     double *data = array_data(wide);
     for (int64_t i = 0; i < rows * row; i++)
         data[i] = (double)((i * 7919 + seed * 104729) % 2003 - 1001) / 512;
-    CHECK_OK(kv_array_dup(&a, wide, dtype, cpu0, &e));
-    kv_array_unref(wide);
-    return a;
+    return MADE(kv_array, kv_array_dup, wide, dtype, cpu0);
 }
 
 /* Which rows a value holds: mostly some that lie apart, and now and then a run. */
@@ -88,11 +82,10 @@ static kv_array *some_rows(kv_array *value, int step)
 {
     kv_err e = {0};
     kv_array *a = NULL;
-    void *data = NULL, *to = NULL;
+    void *data = array_data(value), *to = NULL;
     const int64_t *shape = kv_array_shape(value);
-    int64_t *ids = mem_alloc(shape[0], sizeof *ids, &e), n = 0;
-    int64_t bytes = kv_array_bytes(value) / shape[0];
-    CHECK_OK(kv_array_write(value, &data, &e));
+    own_mem int64_t *ids = mem_alloc(shape[0], sizeof *ids, &e);
+    int64_t bytes = kv_array_bytes(value) / shape[0], n = 0;
     for (int64_t r = 0; r < shape[0]; r++) {
         if (holds(r, step))
             ids[n++] = r;
@@ -103,7 +96,6 @@ static kv_array *some_rows(kv_array *value, int step)
     CHECK_OK(kv_array_write_rows(a, &to, &e));
     for (int64_t k = 0; k < n; k++)
         memcpy((char *)to + k * bytes, (char *)data + ids[k] * bytes, (size_t)bytes);
-    mem_free(ids);
     return a;
 }
 
@@ -113,7 +105,7 @@ static void check_lazy(kv_dtype dtype, int64_t rows, int64_t row)
 {
     own_kv *lazy = make("local"), *whole = make("local");
     kv_key key = id(3);
-    own_array *first = numbers(dtype, rows, row, 1), *out = NULL, *want = NULL;
+    own_array *first = numbers(dtype, rows, row, 1);
     int64_t bytes = kv_array_bytes(first) / rows;
     own_array *full = MADE(kv_array, kv_array_to_sparse, first);
     CHECK_OK(kv_init(lazy, &key, 1, &full, NULL, &e));
@@ -125,10 +117,8 @@ static void check_lazy(kv_dtype dtype, int64_t rows, int64_t row)
         CHECK_OK(kv_push(lazy, &key, 1, &sparse, NULL, &e));
         CHECK_OK(kv_push(whole, &key, 1, &value, NULL, &e));
     }
-    CHECK_OK(kv_array_dup(&out, first, dtype, cpu0, &e));
-    CHECK_OK(kv_array_dup(&want, first, dtype, cpu0, &e));
-    CHECK_OK(kv_pull(lazy, &key, 1, &out, NULL, &e));
-    CHECK_OK(kv_pull(whole, &key, 1, &want, NULL, &e));
+    own_array *out = pull_into(lazy, key, MADE(kv_array, kv_array_dup, first, dtype, cpu0));
+    own_array *want = pull_into(whole, key, MADE(kv_array, kv_array_dup, first, dtype, cpu0));
     const char *got = array_elements(out), *changed = array_elements(want);
     const char *before = array_elements(first);
     for (int64_t r = 0; r < rows; r++)

@@ -54,38 +54,36 @@ TEST(host_arithmetic_is_pythons)
     CHECK_TEXT(binary(OP_ADD, X("a"), X("b")), "'ab'");
 }
 
-TEST(host_integers_are_checked)
+TEST(host_binary_errors)
 {
+    const struct {
+        ast_op op;
+        host x, y;
+        kv_code code;
+        const char *text; /* NULL: only the code */
+    } cases[] = {
+        {OP_ADD, I(INT64_MAX), I(1), KV_E_VALUE, NULL},
+        {OP_MUL, I(INT64_MIN), I(-1), KV_E_VALUE,
+         "-9223372036854775808 * -1 does not fit into 64 bits"},
+        {OP_POW, I(10), I(19), KV_E_VALUE, "10 ** 19 does not fit into 64 bits"},
+        {OP_FLOORDIV, I(INT64_MIN), I(-1), KV_E_VALUE,
+         "-9223372036854775808 // -1 does not fit into 64 bits"},
+        {OP_FLOORDIV, I(7), I(0), KV_E_VALUE, "a number is divided by 0"},
+        {OP_MOD, F(7), F(0), KV_E_VALUE, "a number is divided by 0"},
+        {OP_DIV, F(1), I(0), KV_E_VALUE, "a number is divided by 0"},
+        {OP_POW, I(0), I(-1), KV_E_VALUE, "0 has no negative powers"},
+        {OP_POW, F(-8), F(0.5), KV_E_VALUE, "the root of a negative number is complex"},
+        {OP_POW, F(10), I(400), KV_E_VALUE, NULL},
+        {OP_ADD, X("a"), I(1), KV_E_DTYPE, NULL},
+        {OP_MUL, host_none(), F(1), KV_E_DTYPE, "* takes numbers, not none and float"},
+        {OP_LT, X("a"), I(1), KV_E_DTYPE, NULL},
+    };
     host out;
-    CHECK_CODE(host_binary(OP_ADD, I(INT64_MAX), I(1), &out, &memory, &e), KV_E_VALUE);
-    CHECK_ERR(host_binary(OP_MUL, I(INT64_MIN), I(-1), &out, &memory, &e), KV_E_VALUE,
-              "-9223372036854775808 * -1 does not fit into 64 bits");
-    CHECK_ERR(host_binary(OP_POW, I(10), I(19), &out, &memory, &e), KV_E_VALUE,
-              "10 ** 19 does not fit into 64 bits");
-    CHECK_ERR(host_binary(OP_FLOORDIV, I(INT64_MIN), I(-1), &out, &memory, &e), KV_E_VALUE,
-              "-9223372036854775808 // -1 does not fit into 64 bits");
-    CHECK_ERR(host_binary(OP_FLOORDIV, I(7), I(0), &out, &memory, &e), KV_E_VALUE,
-              "a number is divided by 0");
-    CHECK_ERR(host_binary(OP_MOD, F(7), F(0), &out, &memory, &e), KV_E_VALUE,
-              "a number is divided by 0");
-    CHECK_ERR(host_binary(OP_DIV, F(1), I(0), &out, &memory, &e), KV_E_VALUE,
-              "a number is divided by 0");
-    CHECK_ERR(host_binary(OP_POW, I(0), I(-1), &out, &memory, &e), KV_E_VALUE,
-              "0 has no negative powers");
-    CHECK_ERR(host_binary(OP_POW, F(-8), F(0.5), &out, &memory, &e), KV_E_VALUE,
-              "the root of a negative number is complex");
-    CHECK_CODE(host_binary(OP_POW, F(10), I(400), &out, &memory, &e), KV_E_VALUE);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        CHECK_FAILED(host_binary(cases[i].op, cases[i].x, cases[i].y, &out, &memory, &e),
+                     cases[i].code, cases[i].text);
     CHECK_ERR(host_unary(OP_NEG, I(INT64_MIN), &out, &e), KV_E_VALUE,
               "-(-9223372036854775808) does not fit into 64 bits");
-}
-
-TEST(host_kinds_that_do_not_fit)
-{
-    host out;
-    CHECK_CODE(host_binary(OP_ADD, X("a"), I(1), &out, &memory, &e), KV_E_DTYPE);
-    CHECK_ERR(host_binary(OP_MUL, host_none(), F(1), &out, &memory, &e), KV_E_DTYPE,
-              "* takes numbers, not none and float");
-    CHECK_CODE(host_binary(OP_LT, X("a"), I(1), &out, &memory, &e), KV_E_DTYPE);
     CHECK_ERR(host_unary(OP_NEG, X("a"), &out, &e), KV_E_DTYPE, "- takes a number, not text");
 }
 
@@ -168,16 +166,12 @@ static const char *format(const char *fmt, const host *args, int n)
 #define FORMAT(fmt, ...)                                                                           \
     format(fmt, (const host[]){__VA_ARGS__}, (int)(sizeof(host[]){__VA_ARGS__} / sizeof(host)))
 
-TEST(host_format_directives)
+TEST(host_format)
 {
     CHECK_TEXT(FORMAT("update on key: %d", I(7)), "update on key: 7");
     CHECK_TEXT(FORMAT("%s|%r|%%|%s", X("a'b"), X("a'b"), host_none()), "a'b|\"a'b\"|%|None");
     CHECK_TEXT(FORMAT("[%5d|%-5d|%05d|%+d|% d]", I(42), I(42), I(-42), I(42), I(42)),
                "[   42|42   |-0042|+42| 42]");
-}
-
-TEST(host_format_numbers)
-{
     CHECK_TEXT(FORMAT("%.3f|%9.2e|%g|%f", F(3.14159), F(12345.678), F(0.1), I(2)),
                "3.142| 1.23e+04|0.1|2.000000");
     CHECK_TEXT(FORMAT("%08.2f|%-8.2f|%+.1f", F(-3.14159), F(2.5), F(2.25)),
@@ -192,22 +186,28 @@ TEST(host_format_numbers)
 
 TEST(host_format_errors)
 {
+    const struct {
+        const char *format;
+        host x;
+        int n;
+        kv_code code;
+        const char *text;
+    } cases[] = {
+        {"%x", F(1.5), 1, KV_E_DTYPE, NULL},
+        {"%d", F(1e19), 1, KV_E_VALUE, "%d takes a number that fits into 64 bits"},
+        {"%d", X("a"), 1, KV_E_DTYPE, "%d takes a whole number, not text"},
+        {"%f", X("a"), 1, KV_E_DTYPE, "%f takes a number, not text"},
+        {"%d %d", F(1.5), 0, KV_E_VALUE, "the text has more % directives than values (0)"},
+        {"no", F(1.5), 1, KV_E_VALUE, "the text has 0 % directives for 1 values"},
+        {"%q", F(1.5), 1, KV_E_VALUE, NULL},
+        {"100%", F(1.5), 1, KV_E_VALUE, "a % directive ends without its letter"},
+        {"%99999d", F(1.5), 1, KV_E_VALUE, "a width is at most 10000"},
+        {"%.99f", F(1.5), 1, KV_E_VALUE, "a precision is at most 60"},
+    };
     own_buf out = {0};
-    host x = F(1.5), t = X("a");
-    CHECK_CODE(host_format(&out, "%x", &x, 1, &e), KV_E_DTYPE);
-    CHECK_ERR(host_format(&out, "%d", &(host){.kind = HOST_FLOAT, .u.number = 1e19}, 1, &e),
-              KV_E_VALUE, "%d takes a number that fits into 64 bits");
-    CHECK_ERR(host_format(&out, "%d", &t, 1, &e), KV_E_DTYPE, "%d takes a whole number, not text");
-    CHECK_ERR(host_format(&out, "%f", &t, 1, &e), KV_E_DTYPE, "%f takes a number, not text");
-    CHECK_ERR(host_format(&out, "%d %d", &x, 0, &e), KV_E_VALUE,
-              "the text has more % directives than values (0)");
-    CHECK_ERR(host_format(&out, "no", &x, 1, &e), KV_E_VALUE,
-              "the text has 0 % directives for 1 values");
-    CHECK_CODE(host_format(&out, "%q", &x, 1, &e), KV_E_VALUE);
-    CHECK_ERR(host_format(&out, "100%", &x, 1, &e), KV_E_VALUE,
-              "a % directive ends without its letter");
-    CHECK_ERR(host_format(&out, "%99999d", &x, 1, &e), KV_E_VALUE, "a width is at most 10000");
-    CHECK_ERR(host_format(&out, "%.99f", &x, 1, &e), KV_E_VALUE, "a precision is at most 60");
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        CHECK_FAILED(host_format(&out, cases[i].format, &cases[i].x, cases[i].n, &e), cases[i].code,
+                     cases[i].text);
 }
 
 static const char *field(host x, const char *spec)
@@ -233,22 +233,28 @@ TEST(host_fields)
     CHECK_TEXT(field(F(0.125), ".1%"), "12.5%");
     CHECK_TEXT(field(I(1234567), "015,d"), "000,001,234,567");
     CHECK_TEXT(field(F(3.0), "d"), "3");
+    const struct {
+        host x;
+        const char *spec;
+        kv_code code;
+        const char *text;
+    } cases[] = {
+        {host_none(), "5", KV_E_DTYPE, NULL},
+        {F(1.5), "d", KV_E_DTYPE, NULL},
+        {X("a"), ".2f", KV_E_DTYPE, "f takes a number, not text"},
+        {X("a"), "+5", KV_E_VALUE, NULL},
+        {I(1), "s", KV_E_DTYPE, "s takes a text, not int"},
+        {I(1), ".2", KV_E_VALUE, NULL},
+        {I(1), "5.", KV_E_VALUE, NULL},
+        {I(1), ",x", KV_E_VALUE, "the groups of x are separated by _"},
+        {F(1.5), "#", KV_E_VALUE, "# is for x o b e f g %"},
+        {I(1), "q", KV_E_VALUE, NULL},
+        {I(1), "dd", KV_E_VALUE, "a field ends behind its letter d"},
+    };
     own_buf out = {0};
-    host none = host_none(), half = F(1.5);
-    CHECK_CODE(host_format_field(&out, none, "5", &e), KV_E_DTYPE);
-    CHECK_CODE(host_format_field(&out, half, "d", &e), KV_E_DTYPE);
-    CHECK_ERR(host_format_field(&out, X("a"), ".2f", &e), KV_E_DTYPE, "f takes a number, not text");
-    CHECK_CODE(host_format_field(&out, X("a"), "+5", &e), KV_E_VALUE);
-    CHECK_ERR(host_format_field(&out, I(1), "s", &e), KV_E_DTYPE, "s takes a text, not int");
-    CHECK_CODE(host_format_field(&out, I(1), ".2", &e), KV_E_VALUE);
-    CHECK_CODE(host_format_field(&out, I(1), "5.", &e), KV_E_VALUE);
-    CHECK_ERR(host_format_field(&out, I(1), ",x", &e), KV_E_VALUE,
-              "the groups of x are separated by _");
-    CHECK_ERR(host_format_field(&out, half, "#", &e), KV_E_VALUE,
-              "# is for x o b e f g %");
-    CHECK_CODE(host_format_field(&out, I(1), "q", &e), KV_E_VALUE);
-    CHECK_ERR(host_format_field(&out, I(1), "dd", &e), KV_E_VALUE,
-              "a field ends behind its letter d");
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        CHECK_FAILED(host_format_field(&out, cases[i].x, cases[i].spec, &e), cases[i].code,
+                     cases[i].text);
 }
 
 /* The results of Python 3.11 for random format specs: a value, a spec, and format(value, spec), or

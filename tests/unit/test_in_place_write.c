@@ -11,22 +11,18 @@
 #include "base/stop.h"
 #include "in_place_model.h"
 
-/* ---- Changing -------------------------------------------------------------------------------- */
-
-static void check_change(model *m)
+static void check_change(const model *m)
 {
-    enter_folder();
+    IN_FOLDER(NAME, NULL);
     put_file(NAME, m->a, m->bytes);
     CHECK_OK(change(m, NAME, &e));
     check_holds(m->b, m->bytes);
     CHECK_OK(read_it(NAME, &e));
-    leave_folder(NAME, NULL);
-    model_free(m);
 }
 
 TEST(in_place_changes)
 {
-    model *m = model_small();
+    own_model *m = model_small();
     model_change(m, HEADER, 1);       /* the first byte of the data, and the last */
     model_change(m, m->bytes - 1, 1); /* after it places that lie before */
     check_change(m);
@@ -35,7 +31,7 @@ TEST(in_place_changes)
 TEST(in_place_changes_at_borders)
 {
     const int64_t borders[] = {4096, 65536, 1 << 17, 1 << 20, (1 << 20) + 65536, 3 << 20};
-    model *m = model_new((4 << 20) + 77);
+    own_model *m = model_new((4 << 20) + 77);
     for (int i = 0; i < 6; i++)
         for (int64_t by = -3; by <= 3; by++)
             model_change(m, borders[i] + by * 2, 2);
@@ -56,8 +52,6 @@ TEST(in_place_changes_nothing)
     CHECK(stat(NAME, &after) == 0 && after.st_mtim.tv_nsec == before.st_mtim.tv_nsec);
     check_alone();
 }
-
-/* ---- Clones ---------------------------------------------------------------------------------- */
 
 static int clone_fails; /* with this errno; -1: the file is copied; 0: the system is asked */
 
@@ -110,9 +104,8 @@ TEST(in_place_clone)
 /* A reader of A keeps it, and nobody waits for that; a session would write its store over B. */
 TEST(in_place_clone_beside_others)
 {
-    own_model *m = model_small();
+    SMALL_CHANGE();
     clone_fails = -1;
-    IN_FOLDER(NAME, NULL);
     put_file(NAME, m->a, m->bytes);
     checkpoint *c = MADE(checkpoint, checkpoint_open, NAME, NULL);
     CHECK_OK(change(m, NAME, &e));
@@ -198,8 +191,6 @@ TEST(in_place_writes_each_byte_once_or_twice)
     }
 }
 
-/* ---- Writers that fail ----------------------------------------------------------------------- */
-
 TEST(in_place_open_errors)
 {
     in_place *j;
@@ -218,9 +209,8 @@ TEST(in_place_open_errors)
 
 TEST(in_place_file_changes_meanwhile)
 {
-    own_model *m = model_small();
+    SMALL_CHANGE();
     in_place *j;
-    IN_FOLDER(NAME, NULL);
     for (int i = 0; i < 2; i++) {
         put_file(NAME, m->a, m->bytes);
         CHECK(utimensat(AT_FDCWD, NAME, (struct timespec[]){{1, 0}, {1, 0}}, 0) == 0);
@@ -240,8 +230,7 @@ static int always(void)
 
 TEST(in_place_interrupted)
 {
-    own_model *m = model_small();
-    IN_FOLDER(NAME, NULL);
+    SMALL_CHANGE();
     put_file(NAME, m->a, m->bytes);
     in_place *j = MADE(in_place, in_place_open, NAME);
     CHECK_OK(put_all(j, m, &e));
@@ -255,8 +244,7 @@ TEST(in_place_interrupted)
  */
 TEST(in_place_without_memory)
 {
-    own_model *m = model_small();
-    IN_FOLDER(NAME, NULL);
+    SMALL_CHANGE();
     for (int64_t n = 1, made = n; n <= made; n++) {
         e = (kv_err){0};
         put_file(NAME, m->a, m->bytes);

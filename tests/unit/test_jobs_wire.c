@@ -69,39 +69,30 @@ TEST(jobs_wire_brings_a_descriptor)
     close_ends(y);
 }
 
-/* Sends bytes as they are, and ends. Returns what the reader says to them, and its errno. */
-static int receive(const void *bytes, size_t n, size_t most, int *why)
+/* The reader says this to n bytes of a head that is sent and ends, and sets this errno. */
+static void check_received(jobs_head head, size_t n, int want, int why)
 {
     ends x = make_ends();
     jobs_kind kind;
-    buf text = {0};
-    int rc;
-    CHECK(write(x.a, bytes, n) == (ssize_t)n);
+    own_buf text = {0};
+    CHECK(write(x.a, &head, n) == (ssize_t)n);
     shutdown(x.a, SHUT_WR);
     errno = 0;
-    rc = jobs_receive(x.b, &kind, &text, most, NULL);
-    *why = errno;
-    CHECK(text.cap <= most + 64 || rc == 1);
-    buf_release(&text);
+    CHECK_INT(jobs_receive(x.b, &kind, &text, JOBS_SMALL, NULL), want);
+    CHECK_INT(errno, why);
+    CHECK(text.cap <= JOBS_SMALL + 64);
     close_ends(x);
-    return rc;
 }
 
 TEST(jobs_wire_refuses_lengths)
 {
-    int why;
-    jobs_head long_one = {.bytes = JOBS_SMALL + 1, .kind = JOBS_ENTRY};
-    jobs_head longest = {.bytes = UINT32_MAX, .kind = JOBS_ENTRY};
+    static const uint32_t lengths[] = {JOBS_SMALL + 1, UINT32_MAX, 4};
     jobs_head cut = {.bytes = 4, .kind = JOBS_ENTRY};
-    CHECK_INT(receive(&long_one, sizeof long_one, JOBS_SMALL, &why), -1);
-    CHECK_INT(why, EPROTO);
-    CHECK_INT(receive(&longest, sizeof longest, JOBS_SMALL, &why), -1);
-    CHECK_INT(why, EPROTO);
-    CHECK_INT(receive(&cut, sizeof cut, JOBS_SMALL, &why), -1);
-    CHECK_INT(why, EPROTO);
-    CHECK_INT(receive(&cut, 3, JOBS_SMALL, &why), -1);
-    CHECK_INT(why, EPROTO);
-    CHECK_INT(receive(&cut, 0, JOBS_SMALL, &why), 0);
+    for (int i = 0; i < 3; i++)
+        check_received((jobs_head){.bytes = lengths[i], .kind = JOBS_ENTRY}, sizeof cut, -1,
+                       EPROTO);
+    check_received(cut, 3, -1, EPROTO);
+    check_received(cut, 0, 0, 0);
 }
 
 TEST(jobs_wire_notices_that_nobody_reads)
@@ -120,7 +111,11 @@ TEST(jobs_names)
     CHECK(!jobs_is_name("0123456789012345678901234567890123456789012345678901234567890123x"));
 }
 
-/* ---- Pictures ---- */
+static void check_plot_refused(const buf *b, size_t n)
+{
+    plot q;
+    CHECK_CODE(attach_plot_take(&q, b->data, n, &e), KV_E_FORMAT);
+}
 
 TEST(attach_plot_goes_and_comes)
 {
@@ -135,42 +130,34 @@ TEST(attach_plot_goes_and_comes)
     CHECK_TEXT(q.series[0].name, "loss");
     CHECK(memcmp(q.series[0].y, y, sizeof y) == 0);
     plot_release(&q);
-    for (size_t n = 0; n < b.len; n++) { /* every cut is refused */
-        e = (kv_err){0};
-        CHECK_INT(attach_plot_take(&q, b.data, n, &e), KV_E_FORMAT);
-    }
+    for (size_t n = 0; n < b.len; n++) /* every cut is refused */
+        check_plot_refused(&b, n);
 }
 
 TEST(attach_plot_believes_no_length)
 {
     static const int64_t lengths[] = {-1, 4, INT64_MAX, INT64_MAX / 8 + 1};
     double y[] = {1, 2, 3};
-    plot p = {.style = PLOT_HEAT, .n = 1}, q;
+    plot p = {.style = PLOT_HEAT, .n = 1};
     own_buf b = {0};
     p.series[0] = (plot_series){.name = "a", .y = y, .n = 3, .columns = 3, .step = 1};
     attach_plot_put(&b, &p);
-    size_t one = offsetof(plot, series), n = one + offsetof(plot_series, n),
-           columns = one + offsetof(plot_series, columns);
-    for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
+    size_t one = offsetof(plot, series);
+    for (size_t i = 0; i < 2 * sizeof lengths / sizeof *lengths; i++) {
         int64_t right = 3;
-        memcpy(b.data + n, &lengths[i], sizeof right);
-        e = (kv_err){0};
-        CHECK_INT(attach_plot_take(&q, b.data, b.len, &e), KV_E_FORMAT);
-        memcpy(b.data + n, &right, sizeof right);
-        memcpy(b.data + columns, &lengths[i], sizeof right);
-        e = (kv_err){0};
-        CHECK_INT(attach_plot_take(&q, b.data, b.len, &e), KV_E_FORMAT);
-        memcpy(b.data + columns, &right, sizeof right);
+        size_t at = one + (i % 2 ? offsetof(plot_series, n) : offsetof(plot_series, columns));
+        memcpy(b.data + at, &lengths[i / 2], sizeof right);
+        check_plot_refused(&b, b.len);
+        memcpy(b.data + at, &right, sizeof right);
     }
     memset(b.data + one, 'x', PLOT_NAME); /* a name without an end */
-    e = (kv_err){0};
-    CHECK_INT(attach_plot_take(&q, b.data, b.len, &e), KV_E_FORMAT);
+    check_plot_refused(&b, b.len);
     buf_clear(&b);
     snprintf(p.file, sizeof p.file, "made.sh"); /* a picture goes into pictures only */
     attach_plot_put(&b, &p);
-    CHECK_INT(attach_plot_take(&q, b.data, b.len, &e), KV_E_FORMAT);
+    check_plot_refused(&b, b.len);
     buf_clear(&b);
     p = (plot){.style = PLOT_LINES, .n = PLOT_MAX_LINES + 1};
     buf_put(&b, (const char *)&p, sizeof p);
-    CHECK_INT(attach_plot_take(&q, b.data, b.len, &e), KV_E_FORMAT);
+    check_plot_refused(&b, b.len);
 }

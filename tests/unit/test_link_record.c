@@ -14,23 +14,20 @@ static void prints(link_rec r, const char *expected)
 TEST(link_print_parts)
 {
     prints((link_rec){.kind = LINK_PUSH, .bytes = 4096, .flags = LINK_HOST, .store = 1, .part = 3,
-                      .request = 7,
-                      .round = 2, .pulls = 1, .from = 4096, .n = 16384},
-           "push part 3, round 2, offset 4096 of 16384, pulls 1; store 1, request 7; "
-           "4096 bytes, host");
+                      .request = 7, .round = 2, .pulls = 1, .from = 4096, .n = 16384},
+           "push part 3, round 2, offset 4096 of 16384, pulls 1; store 1, request 7; 4096 "
+           "bytes, host");
     prints((link_rec){.kind = LINK_PUSH, .bytes = 40, .flags = LINK_LAST | LINK_CODES, .part = 3,
                       .request = 7, .round = 2, .pulls = 1, .from = 512, .n = 128},
            "push part 3, round 2, elements 512 to 639, pulls 1; store 0, request 7; 40 bytes, "
            "last, codes");
-    prints((link_rec){.kind = LINK_PUSH, .bytes = 16, .flags = LINK_SPARSE,
-                      .request = 7, .n = 64},
-           "push part 0, round 0, offset 0 of 64, pulls 0; store 0, request 7; 16 bytes, "
-           "sparse");
-    prints((link_rec){.kind = LINK_PULL, .part = 4, .request = 9,
-                      .round = 5, .chunk = 2, .priority = -1},
+    prints((link_rec){.kind = LINK_PUSH, .bytes = 16, .flags = LINK_SPARSE, .request = 7, .n = 64},
+           "push part 0, round 0, offset 0 of 64, pulls 0; store 0, request 7; 16 bytes, sparse");
+    prints((link_rec){.kind = LINK_PULL, .part = 4, .request = 9, .round = 5, .chunk = 2,
+                      .priority = -1},
            "pull part 4, round 5, chunk 2, priority -1; store 0, request 9; 0 bytes");
-    prints((link_rec){.kind = LINK_PULL, .flags = LINK_CHANGES, .part = 4, .request = 9,
-                      .round = 5, .chunk = 2, .from = 3},
+    prints((link_rec){.kind = LINK_PULL, .flags = LINK_CHANGES, .part = 4, .request = 9, .round = 5,
+                      .chunk = 2, .from = 3},
            "pull part 4, round 5, chunk 2, priority 0, since 3; store 0, request 9; 0 bytes, "
            "changes");
     prints((link_rec){.kind = LINK_VALUE, .bytes = 6, .flags = LINK_CHANGES, .part = 4,
@@ -38,15 +35,14 @@ TEST(link_print_parts)
            "value part 4, round 6, chunk 2, elements 8 to 12; store 0, request 9; 6 bytes, "
            "changes");
     prints((link_rec){.kind = LINK_ADD, .bytes = 8, .flags = LINK_LAST | LINK_BROADCAST, .part = 4,
-                      .request = 9,
-                      .round = 5, .chunk = 2, .priority = 3, .dtype = KV_FLOAT64},
-           "add part 4, round 5, chunk 2, priority 3, float64; store 0, request 9; 8 bytes, last, "
-           "broadcast");
-    prints((link_rec){.kind = LINK_VALUE, .bytes = 8, .part = 4, .request = 9,
-                      .chunk = 2, .from = 64, .n = 256},
+                      .request = 9, .round = 5, .chunk = 2, .priority = 3, .dtype = KV_FLOAT64},
+           "add part 4, round 5, chunk 2, priority 3, float64; store 0, request 9; 8 bytes, "
+           "last, broadcast");
+    prints((link_rec){.kind = LINK_VALUE, .bytes = 8, .part = 4, .request = 9, .chunk = 2,
+                      .from = 64, .n = 256},
            "value part 4, round 0, chunk 2, offset 64 of 256; store 0, request 9; 8 bytes");
-    prints((link_rec){.kind = LINK_VALUE, .bytes = 10, .flags = LINK_CODES, .part = 4,
-                      .request = 9, .chunk = 2, .from = 64, .n = 8},
+    prints((link_rec){.kind = LINK_VALUE, .bytes = 10, .flags = LINK_CODES, .part = 4, .request = 9,
+                      .chunk = 2, .from = 64, .n = 8},
            "value part 4, round 0, chunk 2, elements 64 to 71; store 0, request 9; 10 bytes, "
            "codes");
     prints((link_rec){.kind = LINK_DONE, .store = 2, .request = 9, .n = 3},

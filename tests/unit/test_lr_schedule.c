@@ -26,7 +26,7 @@ static void check_rates(const char *text, int64_t from, int n, const double *wan
 #define RATES(text, from, ...)                                                                     \
     check_rates(text, from, sizeof(double[]){__VA_ARGS__} / sizeof(double), (double[]){__VA_ARGS__})
 
-TEST(lr_schedule_factor)
+TEST(lr_schedule_rates)
 {
     RATES("factor(3, 0.5, base_lr=1)", 0, 1, 1, 1, 1, 0.5, 0.5, 0.5, 0.25, 0.25, 0.25, 0.125,
           0.125);
@@ -34,48 +34,22 @@ TEST(lr_schedule_factor)
     /* steps count from 0, not from the end of the warm-up */
     RATES("factor(3, 0.5, base_lr=1, warmup_steps=8, warmup_begin_lr=0.2)", 0, 0.2, 0.3, 0.4, 0.5,
           0.6, 0.7, 0.8, 0.9, 0.25, 0.25, 0.125, 0.125, 0.125, 0.0625);
-}
-
-TEST(lr_schedule_multifactor)
-{
     RATES("multifactor([3, 6], 0.1, base_lr=1)", 0, 1, 1, 1, 1, 0.1, 0.1, 0.1, 0.01, 0.01);
     RATES("multifactor([3, 6], 0.1, base_lr=1, warmup_steps=5, warmup_begin_lr=0.25, "
           "warmup_mode=\"constant\")",
           0, 0.25, 0.25, 0.25, 0.25, 0.25, 0.1, 0.1, 0.01);
-}
-
-TEST(lr_schedule_poly)
-{
     RATES("poly(10, base_lr=0.1, pwr=2, final_lr=0.01, warmup_steps=2, warmup_begin_lr=0.02)", 0,
           0.02, 0.06, 0.1, 0.07890625, 0.060625, 0.04515625, 0.0325, 0.02265625, 0.015625,
           0.01140625, 0.01, 0.01, 0.01);
-}
-
-TEST(lr_schedule_cosine)
-{
-    own_arena a = {0};
-    lr_schedule s =
-        parsed("cosine(10, base_lr=0.1, final_lr=0.01, warmup_steps=2, warmup_begin_lr=0.02)", &a);
-    static const double want[] = {0.02,          0.06,          0.1,   0.09657457896,
-                                  0.08681980515, 0.07222075446, 0.055, 0.03777924554,
-                                  0.02318019485, 0.01342542104, 0.01,  0.01};
-    for (int i = 0; i < 12; i++)
-        CHECK(fabs(lr_schedule_rate(&s, i) - want[i]) < 1e-11);
-}
-
-/* One that goes on where another one stands. */
-TEST(lr_schedule_under_way)
-{
+    RATES("cosine(10, base_lr=0.1, final_lr=0.01, warmup_steps=2, warmup_begin_lr=0.02)", 0, 0.02,
+          0.06, 0.1, 0.09657457896301, 0.08681980515339, 0.07222075445643, 0.055, 0.03777924554357,
+          0.02318019484661, 0.01342542103699, 0.01, 0.01);
+    /* that go on where others stand */
     RATES("factor(3, 0.5, base_lr=8, count=6)", 8, 8, 8, 4);
     RATES("multifactor([3, 6, 9], 0.5, base_lr=8, count=6)", 7, 8, 8, 8, 4);
     RATES("factor(3, 0.5, base_lr=1, warmup_steps=2, warmup_final_lr=4)", 0, 0, 2, 1, 1, 0.5);
     RATES("poly(4, base_lr=1, pwr=1, last_lr=0.125)", 3, 0.25, 0, 0);
     RATES("poly(4, base_lr=1, pwr=1, last_lr=0.125)", 5, 0.125, 0.125);
-    own_arena a = {0};
-    own_buf text = {0};
-    lr_schedule s = parsed("factor(3, base_lr=1, warmup_steps=2, warmup_final_lr=4)", &a);
-    lr_schedule_print(&s, &text);
-    CHECK(strstr(buf_text(&text), "warmup_final_lr=4.0"));
 }
 
 TEST(lr_schedule_remembers)
@@ -118,6 +92,9 @@ TEST(lr_schedule_prints_what_it_reads)
         for (int n = 0; n < 50; n++)
             CHECK(lr_schedule_rate(&s, n) == lr_schedule_rate(&t, n));
     }
+    lr_schedule final = parsed("factor(3, base_lr=1, warmup_steps=2, warmup_final_lr=4)", &a);
+    lr_schedule_print(&final, &two);
+    CHECK(strstr(buf_text(&two), "warmup_final_lr=4.0"));
     CHECK_TEXT(buf_text(&one), "cosine(base_lr=0.01, warmup_steps=3, warmup_mode=\"constant\", "
                                "warmup_begin_lr=0.001, final_lr=0.0, max_update=7)");
 }
