@@ -129,7 +129,7 @@ nobody_may()
 # Each 97th call of each kind.
 @test "faults: a slice of all of them" {
     ! grep -q __asan_init "$build/kvctl" || skip "the address sanitizer has a memory of its own"
-    run -0 "$build/faults/faults" -j 2 -e 197 -c 20 "$build/kvctl" "$build/faults" "$top/tests/faults/sessions"
+    run -0 "$build/faults/faults" -j 2 -e 97 -c 20 "$build/kvctl" "$build/faults" "$top/tests/faults/sessions"
     assert_line --regexp '^ok - each of the [0-9]+ commands is used by a session$'
     assert_line --regexp '^[0-9]+ passed, 0 failed$'
 }
