@@ -203,7 +203,7 @@ has_mark()
     mkdir a
     cp a.st a/m.st
     calls CALLS_CLONE=copy CALLS_LOG="$PWD/log"
-    run -0 "$build/faults/states" log a m
+    run -0 "$build/faults/states" -m "${STATES:-1000}" log a m
     assert_output --regexp '^[0-9]+ states behind [0-9]+ calls \([0-9]+ of them sampled\), '
 }
 

@@ -5,13 +5,14 @@
  *
  * Every rank runs the same checks, each with stores of its own. Numbers are small and whole, so
  * that equality is exact. Rank 0 prints TAP; a rank that finds something wrong says so and ends the
- * job.
+ * job. $DIST_SIDE makes large arrays smaller.
  */
 #include <unistd.h>
 
 #include "must.h"
 
 static int rounds;
+static int64_t side;
 
 /* ---- Arrays ---- */
 
@@ -91,10 +92,11 @@ static bool holds(kv *s, kv_key key, kv_dtype dtype, int64_t rows, int64_t colum
     return same;
 }
 
-static const struct {
+/* Of `side`, and a little more. */
+static struct {
     const char *key;
     int64_t rows, columns;
-} sizes[] = {{"3", 2, 3}, {"5", 2, 3}, {"irregular", 1211, 1211}, {"99", 1200, 1200}};
+} sizes[] = {{"3", 2, 3}, {"5", 2, 3}, {"irregular", 0, 0}, {"99", 0, 0}};
 
 enum { SIZES = sizeof sizes / sizeof *sizes };
 
@@ -240,16 +242,15 @@ static void check_rows_of_zeros(void)
 /* Every rank has rows of its own among some of a large array. */
 static void check_many_rows(void)
 {
-    enum { N = 1200 };
-    static int64_t mine[N], asked[N], all[N];
-    static double want[N];
+    static int64_t mine[MOST_SIDE], asked[MOST_SIDE], all[MOST_SIDE];
+    static double want[MOST_SIDE];
     own_kv *s = make_test("dist_sync", "2");
-    for (int i = 0; i < N; i++)
+    for (int i = 0; i < side; i++)
         all[i] = i;
-    init(s, text("98"), rows_of(KV_FLOAT32, N, N, N, all, 1));
+    init(s, text("98"), rows_of(KV_FLOAT32, side, side, side, all, 1));
     for (int i = 0; i < 2; i++) {
         int64_t n = 0, nasked = 0;
-        for (int r = 0; r < N; r++) {
+        for (int r = 0; r < side; r++) {
             want[r] = 1;
             for (int k = 0; k < workers; k++)
                 if (r * 7919 % 10 < 3 && r % (2 * (k + 1)) == 0)
@@ -259,9 +260,9 @@ static void check_many_rows(void)
             if ((r * 31 + rank) % 5 == 0)
                 asked[nasked++] = r;
         }
-        push(s, text("98"), rows_of(KV_FLOAT32, N, N, n, mine, rank + 1));
-        MUST(rows_are(pull_rows(s, text("98"), KV_FLOAT32, N, N, nasked, asked), N, N, nasked,
-                      asked, want));
+        push(s, text("98"), rows_of(KV_FLOAT32, side, side, n, mine, rank + 1));
+        MUST(rows_are(pull_rows(s, text("98"), KV_FLOAT32, side, side, nasked, asked), side, side,
+                      nasked, asked, want));
     }
 }
 
@@ -421,9 +422,9 @@ static void follow_model(kv *s, bool one_bit, float threshold)
             want[i] = coded(&m, &m.residual[MOST_WORKERS][i], sum);
         }
         push(s, number(1), patterns(5, 3, step));
-        push(s, number(2), patterns(1200, 1200, step));
+        push(s, number(2), patterns(side, side, step));
         expect_model(s, number(1), 5, 3, want);
-        expect_model(s, number(2), 1200, 1200, want);
+        expect_model(s, number(2), side, side, want);
     }
 }
 
@@ -444,9 +445,9 @@ static void check_pulled_codes(void)
     kv_err why = {0};
     own_kv *s = make("dist_sync");
     init(s, number(1), filled(KV_FLOAT32, 5, 3, 9));
-    init(s, number(2), filled(KV_FLOAT32, 1200, 1200, 9));
+    init(s, number(2), filled(KV_FLOAT32, side, side, 9));
     compress_pulls(s, "2bit", "0.25");
-    MUST(holds(s, number(2), KV_FLOAT32, 1200, 1200, 9)); /* nothing was pushed yet */
+    MUST(holds(s, number(2), KV_FLOAT32, side, side, 9)); /* nothing was pushed yet */
     follow_model(s, false, 0.25f);
     compress_pulls(s, "1bit", "0.125"); /* no residual is left */
     follow_model(s, true, 0.125f);
@@ -476,11 +477,11 @@ static void check_init(void)
         init(s, number(200 + i), filled(i < 50 ? KV_FLOAT32 : KV_FLOAT16, 2, 3, rank ? -1 : i));
     for (int i = 0; i < 6; i++)
         init(s, number(300 + i),
-             filled(i < 3 ? KV_FLOAT32 : KV_FLOAT16, 1200, 1200, rank ? -1 : i));
+             filled(i < 3 ? KV_FLOAT32 : KV_FLOAT16, side, side, rank ? -1 : i));
     for (int i = 0; i < 100; i++)
         MUST(holds(s, number(200 + i), i < 50 ? KV_FLOAT32 : KV_FLOAT16, 2, 3, i));
     for (int i = 0; i < 6; i++)
-        MUST(holds(s, number(300 + i), i < 3 ? KV_FLOAT32 : KV_FLOAT16, 1200, 1200, i));
+        MUST(holds(s, number(300 + i), i < 3 ? KV_FLOAT32 : KV_FLOAT16, side, side, i));
 }
 
 /* Rank 0 alone makes the keys; the others pull before that, or behind a barrier. */
@@ -493,11 +494,11 @@ static void check_init_by_one(void)
     }
     MUST(holds(s, number(1), KV_FLOAT32, 2, 3, 5));
     if (rank == 0)
-        init(s, number(2), filled(KV_FLOAT32, 1200, 1200, 6));
+        init(s, number(2), filled(KV_FLOAT32, side, side, 6));
     OK(kv_barrier(s, &e));
-    MUST(holds(s, number(2), KV_FLOAT32, 1200, 1200, 6));
-    push(s, number(2), filled(KV_FLOAT32, 1200, 1200, 1));
-    MUST(holds(s, number(2), KV_FLOAT32, 1200, 1200, workers));
+    MUST(holds(s, number(2), KV_FLOAT32, side, side, 6));
+    push(s, number(2), filled(KV_FLOAT32, side, side, 1));
+    MUST(holds(s, number(2), KV_FLOAT32, side, side, workers));
 }
 
 /* The first worker's value holds, also where others have pushed before: who does not push sees it.
@@ -506,7 +507,7 @@ static void check_init_behind_push(void)
 {
     own_kv *s = make("dist_sync");
     for (int i = 0; i < 2; i++) {
-        int64_t n = i ? 1200 : 3;
+        int64_t n = i ? side : 3;
         if (rank == 1)
             push(s, number(i), filled(KV_FLOAT32, n, n, 1));
         if (rank == 0) {
@@ -564,8 +565,8 @@ static void check_device(void)
 static void check_in_place(void)
 {
     own_kv *s = make("dist_device_sync");
-    kv_array *out = filled(KV_FLOAT32, 1200, 1200, -1);
-    kv_array *in = filled(KV_FLOAT32, 1200, 1200, rank + 8);
+    kv_array *out = filled(KV_FLOAT32, side, side, -1);
+    kv_array *in = filled(KV_FLOAT32, side, side, rank + 8);
     kv_key key = text("99"), keys[2] = {key, key};
     OK(kv_broadcast(s, &key, 1, &in, &key, 1, &out, NULL, &e));
     MUST(all_are(out, 8));
@@ -574,7 +575,7 @@ static void check_in_place(void)
     for (int i = 0; i < 3; i++) {
         kv_array *two[2];
         for (int j = 0; j < 2; j++)
-            two[j] = filled(KV_FLOAT32, 1200, 1200, rank + 1);
+            two[j] = filled(KV_FLOAT32, side, side, rank + 1);
         OK(kv_pushpull(s, keys, 2, two, NULL, 0, NULL, NULL, &e));
         for (int j = 0; j < 2; j++) {
             MUST(all_are(two[j], workers * (workers + 1)));
@@ -625,19 +626,19 @@ static void check_crossed(void)
 static void check_overwrite(void)
 {
     own_kv *s = make("dist_sync");
-    own_array *a = filled(KV_FLOAT32, 1200, 1200, 0);
+    own_array *a = filled(KV_FLOAT32, side, side, 0);
     kv_key key = number(1);
-    init(s, key, filled(KV_FLOAT32, 1200, 1200, 0));
+    init(s, key, filled(KV_FLOAT32, side, side, 0));
     for (int i = 1; i <= 3; i++) {
         void *data = NULL;
         kv_call how = {.priority = -i};
         OK(kv_array_write(a, &data, &e));
-        for (int j = 0; j < 1200 * 1200; j++)
+        for (int j = 0; j < side * side; j++)
             ((float *)data)[j] = (float)i;
         OK(kv_push(s, &key, 1, &a, &how, &e));
         OK(kv_array_write(a, &data, &e));
-        memset(data, 0x55, 1200 * 1200 * sizeof(float));
-        MUST(holds(s, key, KV_FLOAT32, 1200, 1200, i * workers));
+        memset(data, 0x55, (size_t)(side * side) * sizeof(float));
+        MUST(holds(s, key, KV_FLOAT32, side, side, i * workers));
     }
 }
 
@@ -704,9 +705,9 @@ static kv_array *gradient(int64_t rows, int64_t columns, int of, int at, int key
 }
 
 /* Of one part, of several on one server, of all servers. */
-static const struct {
+static struct {
     int64_t rows, columns;
-} shapes[] = {{1, 1}, {10, 1}, {65537, 1}, {3000, 100}, {1000003, 1}};
+} shapes[] = {{1, 1}, {10, 1}, {65537, 1}, {0, 100}, {0, 1}};
 
 enum { SHAPES = sizeof shapes / sizeof *shapes };
 
@@ -1009,6 +1010,11 @@ int main(int argc, char **argv)
     rank = kv_rank(store);
     workers = kv_num_workers(store);
     rounds = workers > 2 ? 3 : 4;
+    side = must_side();
+    sizes[2].rows = sizes[2].columns = side + 11;
+    sizes[3].rows = sizes[3].columns = side;
+    shapes[3].rows = side * 5 / 2;
+    shapes[4].rows = side * side * 25 / 36 + 3;
     run_checks(argc, argv, checks, sizeof checks / sizeof *checks);
     return 0;
 }

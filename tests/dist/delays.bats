@@ -131,12 +131,12 @@ END
     cat >since.kv <<'END'
 create $kind
 set-optimizer sgd --learning-rate 0.01
-init 3,5 [array(ones(70000), dtype="bfloat16"), ones(1100000)]
-v = [zeros(70000, dtype="bfloat16"), zeros(1100000)]
+init 3,5 [array(ones(70000), dtype="bfloat16"), ones(300000)]
+v = [zeros(70000, dtype="bfloat16"), zeros(300000)]
 r = none
 for i in 1..8 {
     push 3 uniform((70000,), seed=10*i+rank()) * (uniform((70000,), seed=i) < 0.02)
-    push 5 uniform((1100000,), seed=10*i+rank()) * (uniform((1100000,), seed=i) < 0.02)
+    push 5 uniform((300000,), seed=10*i+rank()) * (uniform((300000,), seed=i) < 0.02)
     if i % (rank() + 1) == 0 { pull 3,5 --out v --since r -> r }
 }
 wait

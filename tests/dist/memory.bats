@@ -2,7 +2,7 @@
 # runs ahead has its pushes kept, so it takes thousands of rounds until the most were kept at once.
 # Workers meet now and then: pushes of one that runs ahead are kept until the others have pushed.
 #
-#     ROUNDS=100000 bats tests/dist/memory.bats
+#     ROUNDS=100000 bats tests/dist/memory.bats      (make truth ONLY=calls: 20,000 and more)
 
 load ../cli/help
 
@@ -10,7 +10,7 @@ load ../cli/help
 # arena. With limits of their own its arenas give back what is not in use.
 setup_file()
 {
-    export rounds=${ROUNDS:-12000} MALLOC_MMAP_THRESHOLD_=131072 MALLOC_TRIM_THRESHOLD_=131072
+    export rounds=${ROUNDS:-6000} MALLOC_MMAP_THRESHOLD_=131072 MALLOC_TRIM_THRESHOLD_=131072
     file_needs mpi || true
 }
 

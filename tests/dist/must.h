@@ -39,6 +39,17 @@ static inline void must_free(kv **s)
     kv_free(*s);
 }
 
+enum { MOST_SIDE = 1200 };
+
+/* The side of large arrays: 1200 as in MXNet's own tests, or $DIST_SIDE. */
+static inline int64_t must_side(void)
+{
+    const char *text = getenv("DIST_SIDE");
+    int side = text ? atoi(text) : MOST_SIDE;
+    MUST(side > 0 && side <= MOST_SIDE);
+    return side;
+}
+
 typedef struct check {
     const char *name;
     void (*run)(void);

@@ -20,7 +20,7 @@ rounds()
     echo "for i in $1..$2 {
         push 3 ones(2,3)*(rank()+1)*0.1*i
         push 9 arange(90000)*0.00001*(rank()+1)*i
-        push 70 arange(1200000).reshape(1000,1200)*0.0000001*i*(1+rank())
+        push 70 arange(300000).reshape(500,600)*0.0000001*i*(1+rank())
     }
     pull 3,9,70 -> x"
 }
@@ -32,7 +32,7 @@ resumes()
     cat > one.kv <<END
 create $2
 $7
-init 3 ones(2,3,dtype="$6"); init 9 ones(90000,dtype="$6"); init 70 ones(1000,1200,dtype="$6")
+init 3 ones(2,3,dtype="$6"); init 9 ones(90000,dtype="$6"); init 70 ones(500,600,dtype="$6")
 set-optimizer $1
 $(rounds 1 4)
 if rank() == 0 { pull * > half.safetensors }

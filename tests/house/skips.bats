@@ -59,3 +59,10 @@ ok 2 two # skip there is no no-such-program"
         [ -s said ] && [ ! -e "$(cat said)" ] || fail "$(cat said) is there: $(cat out)"
     done
 }
+
+@test "skips: a test in which a command fails is a failure, with its line" {
+    printf '%s\n' "load $top/tests/cli/help" '@test "x" {' 'run echo a' 'assert_output b' true '}' >x.bats
+    run -1 bats --tap x.bats
+    assert_line 'not ok 1 x'
+    assert_line --partial 'x.bats, line 4)'
+}
