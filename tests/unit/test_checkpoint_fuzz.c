@@ -431,7 +431,7 @@ TEST(checkpoint_fuzz_texts)
 TEST(checkpoint_fuzz_bytes)
 {
     static const size_t widths[] = {4, 8, 2, 1};
-    int64_t every = setting("CHECKPOINT_FUZZ", 0) ? 1 : 251, count = 0;
+    int64_t every = setting("CHECKPOINT_FUZZ", 0) ? 1 : 61, count = 0;
     for (int k = 0; k < NIMAGES; k++) {
         own_folder d = folder_of(&images[k]);
         lying f = file_of(&images[k], 0);
