@@ -261,7 +261,7 @@ value *session_find(session *s, const char *name)
 
 int64_t session_def(const session *s, const char *name)
 {
-    int64_t at = map_get(&s->functions, (kv_key){0, name});
+    int64_t at = s->ndefs > 0 ? map_get(&s->functions, (kv_key){0, name}) : -1;
     bool hidden = at >= 0 && s->unit && s->unit->prelude && !s->defs[at].unit->prelude;
     return hidden ? -1 : at;
 }

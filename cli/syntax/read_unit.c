@@ -89,9 +89,11 @@ static bool defined_function(const checker *c, const char *name)
 /* The number of a call's arguments and their names: those of a function, or of a def. */
 static int check_arguments(checker *c, const ast *node, const function *f, const ast *def)
 {
-    own_mem const char **names = mem_alloc(node->n, sizeof *names, c->e);
-    own_mem int64_t *to = mem_alloc(node->n, sizeof *to, c->e);
-    if (!names || !to)
+    const char *few[16];
+    own_mem const char **more = node->n <= 16 ? NULL : mem_alloc(node->n, sizeof *more, c->e);
+    own_mem int64_t *to = def ? mem_alloc(node->n, sizeof *to, c->e) : NULL;
+    const char **names = node->n <= 16 ? few : more;
+    if (!names || (def && !to))
         return KV_E_MEMORY;
     for (uint32_t i = 0; i < node->n; i++)
         names[i] = node->kid[i]->kind == AST_ARG ? node->kid[i]->u.text : NULL;
