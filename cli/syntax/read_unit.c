@@ -53,6 +53,16 @@ static bool may_be_defined(const checker *c)
     return c->s->check && c->s->check->names_missing;
 }
 
+/* Whether calls of two defs are checked alike, as where a file is sourced twice. */
+static bool takes_the_same(const ast *def, const ast *other)
+{
+    bool same = def->n == other->n && def->op != STMT_DEF_BROKEN && other->op != STMT_DEF_BROKEN;
+    for (uint32_t i = 1; i < def->n && same; i++)
+        same = def->kid[i]->kind == other->kid[i]->kind &&
+               strcmp(def->kid[i]->u.text, other->kid[i]->u.text) == 0;
+    return same;
+}
+
 /* Collects the functions, updaters and store types that node and the files it sources define. */
 static int collect_names(checker *c, const ast *node)
 {
@@ -61,8 +71,9 @@ static int collect_names(checker *c, const ast *node)
     if (node->kind == STMT_DEF) {
         kv_key name = {0, node->u.text};
         int64_t before = map_get(&c->functions, name);
-        int64_t def = node->op == STMT_DEF_BROKEN ? 0 : (int64_t)(intptr_t)node;
-        TRY(map_put(&c->functions, name, before >= 0 && before != def ? 0 : def, c->e));
+        const ast *other = before > 0 ? (const ast *)(intptr_t)before : node;
+        bool known = before != 0 && takes_the_same(node, other);
+        TRY(map_put(&c->functions, name, known ? (int64_t)(intptr_t)node : 0, c->e));
     }
     if (node->kind == STMT_RULE) {
         const rule_ast *rule = node->u.other;
