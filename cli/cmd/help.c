@@ -234,7 +234,7 @@ static void help_json(buf *out, const char *word)
     json_int(&w, "v", 1);
     json_begin(&w, "commands", '[');
     for (const command *one = registry.commands; one->name; one++)
-        if (!word || strcmp(one->name, word) == 0)
+        if (!word || one == command_find(word, strlen(word))) /* with - or _ */
             put_command(&w, one);
     json_end(&w, ']');
     json_begin(&w, "functions", '[');
