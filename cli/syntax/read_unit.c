@@ -292,8 +292,7 @@ static const ast *define_prelude(checker *c, const char *name)
     const ast *def = NULL;
     if (!copy)
         return NULL;
-    s->source_depth++; /* a part of that text; what a script calls `sum` is nothing to check it by
-                        */
+    s->source_depth++; /* part of that text, and not checked: a script may have a sum of its own */
     int rc = unit_read(s, &u, name, copy, strlen(text), 1, NULL, c->e);
     s->source_depth--;
     if (rc == KV_OK) {
@@ -349,12 +348,13 @@ static int check_function(checker *c, const ast *node)
     if (!other && !attribute && !is_method_of_kv(node) && !defined_function(c, name) &&
         map_get(&c->rules, (kv_key){0, name}) < 0 && map_get(&c->s->rules, (kv_key){0, name}) < 0)
         def = define_prelude(c, name);
+    if (def && !may_be_defined(c))
+        map_put(&c->functions, (kv_key){0, name}, (intptr_t)def, c->e);
     if (c->e->code)
         return c->e->code;
     int64_t known = map_get(&c->functions, (kv_key){0, name});
-    if (!def && known > 0)
-        def = (const ast *)(intptr_t)known;
-    if (def && check_arguments(c, node, NULL, def))
+    if (known > 0 && !other && !function_method(node) &&
+        check_arguments(c, node, NULL, (const ast *)(intptr_t)known))
         return c->e->code;
     if (other || defined_function(c, name) || may_be_defined(c) || optimizer_is_maker(name))
         return KV_OK;

@@ -160,9 +160,14 @@ print relu(zeros(3), x=1)|7|relu() takes 1 argument, not 2
 print softmax(axis=1, zeros(3))|23|softmax() has a plain argument behind a named one
 def f(x, y=1) = x; print f(1, x=2)|31|f() has two values for `x`
 def f(x, y=1) = x; print f(y=2)|26|f() needs a value for `x`
+print square(2); print square(2, 3)|24|square() takes 1 argument, not 2
 print sofmax(zeros(3))|7|there is no function `sofmax`
 END
     assert_line ' hint: did you mean softmax?'
+    gives "{'a': 1, 'b': 2}" kvctl -c 'def update(key, input, stored, scale=1) { stored += input }' \
+        -c 'd = {"a": 1}; d.update({"b": 2}); print d'
+    run -5 kvctl --check -c 'source nosuch.kv; print square(2, 3)'
+    refute_output --partial 'square() takes'
     run -2 kvctl -c 'create local; set-optimizer sgd lr=.1 learning_rate=.2'
     assert_line --partial 'error[usage]: lr and learning_rate are one parameter, given twice'
     run -2 kvctl -c 'o = SGD(lr=.1, learning_rate=.2)'
