@@ -390,7 +390,7 @@ static void hint_transpose(session *s, const ast *call, const pairs *p, kv *stor
     if (shape[0] != info.shape[1] || shape[1] != info.shape[0])
         return;
     bool plain = v->kind == AST_NAME || v->kind == AST_CALL || (v->flags & AST_PARENS);
-    bool turned = v->end - v->pos > 2 && memcmp(text + v->end - 2, ".T", 2) == 0;
+    bool turned = v->kind == AST_CALL && strcmp(v->u.text, "T") == 0 && text[v->end - 1] == 'T';
     kv_err_hint(e, "%s: %.*s%s%.*s%s%.*s", turned ? "leave out .T" : "transpose it",
                 (int)(v->pos - call->pos), text + call->pos, plain ? "" : "(",
                 (int)(v->end - v->pos) - 2 * turned, text + v->pos,
