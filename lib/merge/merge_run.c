@@ -285,24 +285,23 @@ static int64_t lay_out_kept(const merging *r, char *memory)
             j->kept[k] = (merge_kept){to + mem_aligned(blocks), memset(to, 0, (size_t)blocks)};
             to += mem_aligned(blocks) + mem_aligned(checkpoint_at(r->inputs[k], j->at[k])->bytes);
         }
-        at += bytes;
+        at += mem_aligned(bytes);
     }
     return at;
 }
 
-/* Memory for the inputs that are kept, which stays for the next batch. */
-static int keep_inputs(merging *r, kv_err *e)
+/* Memory for the inputs that are kept, which stays for the next batch. Without any they are read
+ * again. */
+static void keep_inputs(merging *r)
 {
     int64_t bytes = lay_out_kept(r, NULL);
     if (bytes > r->kept_bytes) {
         mem_free_data(r->kept);
-        r->kept = mem_alloc_data(bytes, e);
-        r->kept_bytes = bytes;
+        r->kept = mem_alloc_data(bytes, &(kv_err){0});
+        r->kept_bytes = r->kept ? bytes : 0;
     }
-    if (bytes > 0 && !r->kept)
-        return KV_E_MEMORY;
-    lay_out_kept(r, r->kept);
-    return KV_OK;
+    if (r->kept)
+        lay_out_kept(r, r->kept);
 }
 
 /* ---- Pieces: messages ---- */
@@ -787,7 +786,7 @@ static int walk_active(merging *r, kv_err *e)
 static int run_jobs(merging *r, kv_err *e)
 {
     TRY(make_workers(r, e));
-    TRY(keep_inputs(r, e));
+    keep_inputs(r);
     r->nactive = 0;
     for (int64_t i = 0; i < r->njobs; i++) {
         merge_job *j = &r->jobs[i];

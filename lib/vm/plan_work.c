@@ -15,9 +15,10 @@
 enum { PARALLEL_SIZE = 1 << 17 };
 
 /* Elements of a batch of short rows: enough for the programs over numbers, and few enough that the
- * caches next to a processor hold them from one pass to the next. In memory so few that it is asked
- * for all of the next batch while one is worked on. Measured with groupadagrad, rows of 64: there
- * 2048 take 1.1 times as long and 512 1.2 times, and in the caches 1024 take 1.5 times as long. */
+ * caches next to a processor hold them from one pass to the next. Of arrays that lie in memory a
+ * batch is so small that all of the next one can be fetched while one is worked on. Measured with
+ * groupadagrad, rows of 64, on a busy machine: there 2048 take some 1.1 times as long and 512 1.2
+ * times, and in the caches 1024 take 1.5 times as long. */
 enum { BATCH_SIZE = 8192, BATCH_FAR = 1024 };
 
 static int64_t count_chunks(int64_t size)

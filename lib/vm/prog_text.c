@@ -81,8 +81,9 @@ void prog_text_fill(double *words, const prog *p, const uint64_t *pool)
     }
 }
 
-static const double known[] = {0, -0.0, 1, -1};
-static const char *const known_texts[] = {"0", "-0.0", "1", "-1"};
+/* Not -1: the compiler makes a change of sign of x * -1, and another NaN. */
+static const double known[] = {0, 1};
+static const char *const known_texts[] = {"0", "1"};
 
 int prog_literals(const prog *p, int32_t i)
 {
@@ -94,7 +95,7 @@ int prog_literals(const prog *p, int32_t i)
         bool given = false;
         for (int32_t q = 0; q < p->npatches; q++)
             given |= p->patches[q].word == in->k && p->patches[q].lane == k;
-        for (int c = 0; c < 4 && !given; c++)
+        for (int c = 0; c < 2 && !given; c++)
             if (x == known[c] && !signbit(x) == !signbit(known[c]))
                 found |= (c + 1) << 3 * k;
     }
