@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include "base/buf.h"
+#include "checkpoint/checkpoint.h"
 #include "kv_dtype.h"
 #include "kv_err.h"
 
@@ -38,8 +39,16 @@ const char *fuzz_path(const char *name); /* the path of such a file; "": of the 
 /* Opens path as commands do and as `check` does, reads every tensor in blocks and loads it. */
 void fuzz_checkpoint(const char *path);
 
-/* So often, how many were readable, and what was found in them. */
+/* How many files were opened, how many of them were readable, and how many findings came. */
 extern int64_t fuzz_opened, fuzz_readable, fuzz_findings;
+
+/* The files are of some KB: none asks for much memory. */
+extern bool fuzz_small;
+
+/* Reads all of an open one. Its errors name the first n bytes of path. */
+void fuzz_names(const char *path, size_t n);
+bool fuzz_file_result(int code, const kv_err *e); /* as fuzz_result, of a file that lies */
+void fuzz_use(const checkpoint *c);
 
 /* ---- Choices drawn from the input ------------------------------------------------------------ */
 
