@@ -153,7 +153,8 @@ int checkpoint_fault_at(const checkpoint *c, const char *key, const char *path, 
     checkpoint_fault_at(c, key, (c)->files[file].name, e, __VA_ARGS__)
 
 /* The same of one tensor or member, which is `what` and called name: `tensor "w" has no "shape"`.
- * Who asked for findings gets LEFT_OUT, so that it returns to the loop over all of them. */
+ * Where findings are asked for it returns LEFT_OUT, which the caller returns up to its loop over
+ * all tensors; that goes on. */
 enum { LEFT_OUT = -1 };
 int checkpoint_leave_out(const checkpoint *c, int file, const char *what, const char *name,
                          kv_err *e, const char *fmt, ...) __attribute__((format(printf, 6, 7)));

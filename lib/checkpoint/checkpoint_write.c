@@ -421,18 +421,21 @@ static int open_folder(checkpoint_out *out, const layout *l, const checkpoint_ou
 static int keep_files(checkpoint_out *out, kv_err *e)
 {
     own_folder_names old = {0};
-    TRY(out->folder.replaces ? folder_names_read(&old, out->folder.path, e) : KV_OK);
-    for (int64_t i = 0; i < old.n; i++) {
-        own_buf from = {0};
-        const char *name = old.list[i];
-        if (utf8_ends_in(name, ".safetensors") || utf8_ends_in(name, SHARD_INDEX_ENDING))
-            continue;
-        buf_printf(&from, "%s/%s", out->folder.path, name);
-        TRY(buf_check(&from, e));
-        if (linkat(AT_FDCWD, buf_text(&from), out->folder.fd, name, 0) != 0)
-            return file_error(e, "keep", name, errno);
+    int rc = KV_OK, from = -1;
+    if (out->folder.replaces) {
+        TRY(folder_names_read(&old, out->folder.path, e));
+        if ((from = open(out->folder.path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)) < 0)
+            return file_error(e, "read", out->path, errno);
     }
-    return KV_OK;
+    for (int64_t i = 0; i < old.n && !rc; i++) {
+        const char *name = old.list[i];
+        if (!utf8_ends_in(name, ".safetensors") && !utf8_ends_in(name, SHARD_INDEX_ENDING) &&
+            linkat(from, name, out->folder.fd, name, 0) != 0)
+            rc = file_error(e, "keep", name, errno);
+    }
+    if (from >= 0)
+        close(from);
+    return rc;
 }
 
 /* ---- Calls ----------------------------------------------------------------------------------- */

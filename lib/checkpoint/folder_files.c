@@ -1,8 +1,9 @@
 /* Files beside weights.
  *
  *   copied   *.json *.txt *.model *.jinja *.md *.py *.tiktoken *.spm LICENSE* NOTICE*, up to 256 MB
- * each; a link as the file that it leads to not      what has another name; weights and their
- * indexes; states of training; hidden files; folders; links that lead nowhere
+ *            each; a link as the file that it leads to
+ *   not      what has another name; weights and their indexes; states of training; hidden files;
+ *            folders; links that lead nowhere
  *
  * In config.json the members dtype and torch_dtype whose value is a text become the new dtype, at
  * any depth but within quantization_config, which tells how codes are stored. With `unquantised`
@@ -205,7 +206,7 @@ static int edit_config(const char *text, int64_t n, const char *path, const fold
 typedef struct copying {
     int from, to;
     const char *source, *target; /* their paths, for messages */
-    char *piece;           /* PIECE bytes */
+    char *piece;                 /* PIECE bytes */
 } copying;
 
 static int copy_bytes(const copying *c, kv_err *e)

@@ -435,7 +435,7 @@ int gguf_read(checkpoint *c, int file, kv_err *e)
 /* ---- The parts of a split model -------------------------------------------------------------- */
 
 /* The file that was named has been read as the only one of the checkpoint; the others follow, then
- * files and tensors are sorted. */
+ * the one that was named moves to its place. */
 
 #define SUFFIX "-00001-of-00003.gguf" /* so long are all */
 

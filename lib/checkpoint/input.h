@@ -48,7 +48,7 @@ int64_t input_hole(const input *in, int64_t at, int64_t n);
 
 /* ---- Through a buffer ------------------------------------------------------------------------ */
 
-/* A file read from its begin on, for headers whose length nothing tells. */
+/* A file read by pieces, for headers whose length nothing tells. */
 typedef struct byte_reader {
     const input *in;
     int64_t at; /* of the next byte; a caller may set it to any place in the file */
@@ -60,8 +60,8 @@ typedef struct byte_reader {
 /* The bytes from here to the end of the file. */
 int64_t byte_reader_left(const byte_reader *r);
 
-/* Makes *p point to n bytes from here on, until the next call; there must be as many. Where they
- * have to be read, `ahead` bytes are, if there are so many. Errors: io, memory. */
+/* Makes *p point to n bytes from here on, until the next call; there must be as many, and `at`
+ * stays. Where they have to be read, `ahead` bytes are, if there are any. Errors: io, memory. */
 int byte_reader_look(byte_reader *r, const unsigned char **p, int64_t n, int64_t ahead, kv_err *e);
 
 /* Takes n bytes; there must be as many. Errors: io, memory. */

@@ -32,12 +32,18 @@ typedef struct source {
 static int take(void *arg, void *to, int64_t n, int64_t *got, kv_err *e)
 {
     source *s = arg;
+    const unsigned char *bytes;
     *got = s->from ? 0 : at_most(n, s->end - s->stored->at);
     char *room = buf_room(&s->bytes, (size_t)n);
     if (!room)
         return buf_check(&s->bytes, e);
-    TRY(s->from ? inflate_read(s->from, room, n, got, e)
-                : byte_reader_take(s->stored, room, *got, e));
+    if (s->from) {
+        TRY(inflate_read(s->from, room, n, got, e));
+    } else { /* what follows a header is data, of which little is read ahead */
+        TRY(byte_reader_look(s->stored, &bytes, *got, 512, e));
+        memcpy(room, bytes, (size_t)*got);
+        s->stored->at += *got;
+    }
     buf_grew(&s->bytes, (size_t)*got);
     memcpy(to, room, (size_t)*got);
     return KV_OK;

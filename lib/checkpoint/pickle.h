@@ -143,7 +143,7 @@ const torch_meaning *torch_meaning_of_name(const char *name);
 bool torch_find_dtype(tensor_type *out, const char *name);
 bool torch_find_storage(tensor_type *out, const char *name);
 
-/* Argument i of a call; 0, a None: there are fewer. */
+/* Argument i of a call; a None where it has fewer. */
 pickle_ref torch_argument(const pickle *p, pickle_ref args, uint32_t i);
 
 bool torch_integer(const pickle *p, pickle_ref ref, int64_t *out);

@@ -406,17 +406,14 @@ typedef struct shard {
     bool whole; /* all of its header could be read */
 } shard;
 
+typedef enum found_in { MISSING, TOLD, OWN_SHARD } found_in;
+
 typedef struct indexed {
     shards s;
     shard_index x;
     const char *path;
     shard *shards; /* as many as the index names */
-    enum {
-        MISSING,
-        TOLD,
-        OWN_SHARD
-    } *
-        found;  /* where each tensor of the index is, as far as known */
+    found_in *found; /* where each tensor of the index is, as far as known */
     bool whole; /* every shard is there, and could be read */
     list wrong; /* tensors that index and shards disagree on */
 } indexed;

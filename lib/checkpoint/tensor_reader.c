@@ -470,7 +470,7 @@ static int read_ordered(const reading *g, float *out, int64_t first, int64_t las
     return v->scaled ? scale(g, out, first, last, e) : KV_OK;
 }
 
-/* Error: unsupported too (a matrix whose axes are swapped is too large). */
+/* Errors: those of tensor_read; unsupported: a matrix that is too large to swap its axes. */
 static int read_decoded(tensor_reader *r, const void **data, int64_t i, int64_t at, int64_t n,
                         kv_err *e)
 {

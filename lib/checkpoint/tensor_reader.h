@@ -30,8 +30,8 @@ const checkpoint *tensor_reader_of(const tensor_reader *r); /* what it reads fro
  * read: by blocks that begin at multiples of 64 KiB or follow each other, in any reader. */
 int tensor_read(tensor_reader *r, const void **data, int64_t i, int64_t at, int64_t n, kv_err *e);
 
-/* The same into memory of the caller's, without a copy between where the file holds the data as
- * they are. */
+/* Reads the same bytes into memory of the caller. Where the file holds them as they are, nothing is
+ * copied in between. */
 int tensor_read_to(tensor_reader *r, void *to, int64_t i, int64_t at, int64_t n, kv_err *e);
 
 /* Tells that tensor i is read in order up to its byte `end`: of a strided one as much is gathered

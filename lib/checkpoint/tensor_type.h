@@ -27,8 +27,8 @@ typedef enum tensor_kind {
     TENSOR_KIND_NONE       /* no numbers: what it is, tensor_info says */
 } tensor_kind;
 
-/* Every type: constant, name in files, name in Python (NumPy, ml_dtypes, PyTorch; NULL: none, or
- * several), kind, elements and bytes of its smallest run of whole bytes.
+/* Every type: constant, name in files, name in Python (NumPy, ml_dtypes, PyTorch; NULL: none,
+ * or only one of the synonyms), kind, elements and bytes of its smallest run of whole bytes.
  * Those before TENSOR_Q4_0 are the types of safetensors. TENSOR_NONE is only listed: an array of
  * texts, dates, objects. */
 #define TENSOR_TYPES(X)                                                                            \
@@ -122,8 +122,8 @@ int tensor_type_parse(tensor_type *out, const char *name, kv_err *e);
  * The array's dtype holds every number of the type, but for U64 beyond 2^63. */
 bool tensor_type_dtype(tensor_type t, kv_dtype *dtype);
 
-/* The type that a file has for arrays of a dtype, by its number in MXNet; 8 to 11 are of its later
- * builds. */
+/* The type that a file has for arrays of a dtype, by its number in MXNet, below KV_DTYPE_END; 8 to
+ * 11 are of its later builds. */
 tensor_type tensor_type_of(kv_dtype dtype);
 
 /* Between a type and the letter and the bytes that npy.h has for it. False: npy lacks it, as it

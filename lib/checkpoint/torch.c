@@ -153,7 +153,7 @@ static int add_object(reading *r, pickle_ref class, kv_err *e)
 {
     char name[GLOBAL_MAX];
     torch_name_of(&r->p, class, name);
-    const char *shown = *name ? name : "an object";
+    const char *shown = *name ? name : "Python object";
     if (r->path.len == 0)
         r->object = arena_text(&r->memory, shown, strlen(shown), e);
     if (r->path.len == 0 && !r->object)
@@ -516,6 +516,13 @@ static int visit_pairs(reading *r, pickle_ref ref, int depth, kv_err *e)
     return KV_OK;
 }
 
+/* How many a call has, any of which may be a None. */
+static uint32_t count_arguments(const pickle *p, pickle_ref args)
+{
+    const pickle_node *node = pickle_at(p, args);
+    return node->kind == PICKLE_TUPLE ? node->n : 0;
+}
+
 static int visit_call(reading *r, pickle_ref ref, int depth, kv_err *e)
 {
     const pickle *p = &r->p;
@@ -527,8 +534,9 @@ static int visit_call(reading *r, pickle_ref ref, int depth, kv_err *e)
     bool known;
     for (; m->is == OF_TYPE; depth++) { /* a call of a tensor's class leads to another one */
         pickle_ref inner = torch_argument(p, args, 0), type = torch_argument(p, args, 1);
-        if (!inner || !type || !(args = torch_argument(p, args, 2)))
+        if (count_arguments(p, args) < 3)
             return wrong(r, "a tensor without its arguments", e);
+        args = torch_argument(p, args, 2);
         torch_name_of(p, type, name);
         if (depth >= DEPTH_MAX ||
             (strcmp(name, "torch.Tensor") != 0 && strcmp(name, "torch._tensor.Tensor") != 0 &&
@@ -562,7 +570,8 @@ static int visit_call(reading *r, pickle_ref ref, int depth, kv_err *e)
     case UNREAD:
         return add_unread(r, m, args, e);
     case PARAMETER:
-        return first ? visit(r, first, depth + 1, e) : wrong(r, "a parameter without a tensor", e);
+        return count_arguments(p, args) > 0 ? visit(r, first, depth + 1, e)
+                                            : wrong(r, "a parameter without a tensor", e);
     case ARRAY:
         TRY(add_array(r, ref, &known, e));
         if (known)

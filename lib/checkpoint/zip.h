@@ -72,10 +72,10 @@ typedef struct zip_member {
 } zip_member;
 
 /* Calls each for every member of file number `file` of c, in the order of the directory; folders
- * are none. A member that cannot be read is a fault of the checkpoint (checkpoint_fault) and left
- * out; members that overlap, and bytes behind the archive, are faults, too. Errors: io, memory,
- * those of each, format (no archive, or no readable directory), unsupported (in several files),
- * interrupted. */
+ * are none. A member that cannot be read is left out (checkpoint_leave_out), as one is for which
+ * each returns LEFT_OUT; members that overlap, and bytes behind the archive, are faults, too.
+ * Errors: io, memory, those of each, format (no archive, or no readable directory), unsupported (in
+ * several files), interrupted. */
 int zip_read(const checkpoint *c, int file, int (*each)(void *arg, const zip_member *m, kv_err *e),
              void *arg, kv_err *e);
 

@@ -32,6 +32,9 @@ pt('gone.pt',dict_of(tensor('7',4,0,(4,),(1,))))
 pt('wide.pt',dict_of(tensor('0',4,0,(2147483647,64),(0,0))))
 pt('slash.pt',dict_of(tensor('../0',4,0,(4,),(1,))))
 pt('call.pt',dict_of(b'cos\nsystem\n('+s('touch called')+b'tR'))
+pt('none.pt',dict_of(b'ctorch._utils\n_rebuild_parameter\n(NtR'))
+pt('few.pt',dict_of(b'ctorch._utils\n_rebuild_parameter\n)R'))
+pt('class.pt',dict_of(b'ctorch._tensor\n_rebuild_from_type_v2\n(NNNtR'))
 pt('long.pt',b'\x80\x02X\xff\xff\xff\x7fab.')
 pt('proto0.pt',b'(dp0\n.')
 pt('shared.pt',b'\x80\x02}('+s('a')+tensor('0',4,0,(4,),(1,))+s('b')+tensor('0',4,1,(2,),(2,))+b'u.',{'0':struct.pack('<4f',1,2,3,4)})
@@ -77,6 +80,9 @@ refused()
 @test "hostile files of PyTorch: nothing is called" {
     make_files
     refused call.pt 'w is a os.system, which only Python can make'
+    refused class.pt 'w is a Python object, which only Python can make'
+    refused few.pt 'malformed: a parameter without a tensor at w'
+    gives $'0 keys, 0 elements, 0 bytes; 1 entry is not a tensor (w), which --all shows' kvctl ls none.pt
     refused proto0.pt 'malformed pickle: no protocol at byte 0'
     [ ! -e called ]
 }
