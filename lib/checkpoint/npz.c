@@ -39,7 +39,7 @@ static int take(void *arg, void *to, int64_t n, int64_t *got, kv_err *e)
         return buf_check(&s->bytes, e);
     if (s->from) {
         TRY(inflate_read(s->from, room, n, got, e));
-    } else { /* what follows a header is data, of which little is read ahead */
+    } else if (*got > 0) { /* what follows a header is data: little is read ahead */
         TRY(byte_reader_look(s->stored, &bytes, *got, 512, e));
         memcpy(room, bytes, (size_t)*got);
         s->stored->at += *got;
