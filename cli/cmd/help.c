@@ -94,7 +94,7 @@ static void command_page_release(command_page *p)
 }
 #define own_page OWN(command_page_release) command_page
 
-/* out is marked when there is no memory for it. */
+/* Without memory out is marked as failed. */
 static command_page command_page_of(const command *c, buf *out)
 {
     command_page p = {.summary = "", .examples = ""};

@@ -91,7 +91,7 @@ static int submit_command(launch_command *c, buf *file, const launch_options *o,
     char here[4096], ranks[16], memory[16];
     own_command inner = {0};
     own_buf jar = {0}, launch = {0}, variables = {0};
-    if (!kv_assert(templates[o->by].client, "launcher %d is no queue with a template", (int)o->by))
+    if (!kv_assert(templates[o->by].client, "launcher %d has no template for a queue", (int)o->by))
         return kv_assert_report(e);
     snprintf(ranks, sizeof ranks, "%d", n);
     snprintf(memory, sizeof memory, "%d", n * (o->memory ? o->memory : YARN_MB));

@@ -196,7 +196,7 @@ static int count_differs(const source *src, const ast *def, const ast *call, int
                       (long long)n);
 }
 
-/* The parameter of a name, from 0. -1 and an error when there is none. */
+/* The parameter of a name, from 0. -1 and an error for any other name. */
 static int64_t find_parameter(const source *src, const ast *def, const ast *arg, kv_err *e)
 {
     suggest near = {.word = arg->u.text};

@@ -291,7 +291,7 @@ static int read_metadata(reading *r, uint64_t n, kv_err *e)
 
 /* ---- Tensors --------------------------------------------------------------------------------- */
 
-/* Types by their numbers; those that are not here were given up, or are not known, and are 0. */
+/* Types by their numbers. Numbers that GGUF gave up, and unknown ones, are 0. */
 static const tensor_type types[] = {
     [0] = TENSOR_F32,      [1] = TENSOR_F16,     [2] = TENSOR_Q4_0,     [3] = TENSOR_Q4_1,
     [6] = TENSOR_Q5_0,     [7] = TENSOR_Q5_1,    [8] = TENSOR_Q8_0,     [9] = TENSOR_Q8_1,
@@ -514,7 +514,7 @@ static int move_named(checkpoint *c, int before, kv_err *e)
         return KV_E_MEMORY;
     memmove(c->files, c->files + 1, (size_t)before * sizeof first);
     c->files[before] = first;
-    if (end > 0) { /* without tensors there is no list */
+    if (end > 0) { /* a file without tensors lacks the list */
         memcpy(kept, all, (size_t)own * sizeof *all);
         memmove(all, all + own, (size_t)(end - own) * sizeof *all);
         memcpy(all + end - own, kept, (size_t)own * sizeof *all);

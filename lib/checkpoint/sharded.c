@@ -342,7 +342,7 @@ enum { NOTHERS = sizeof others / sizeof *others };
 
 typedef enum name_kind { NAME_OTHER, NAME_INDEX, NAME_SHARD, NAME_GGUF, NAME_KINDS } name_kind;
 
-/* Hidden files are none of the checkpoint: tools leave such beside those that they copy. */
+/* Hidden files do not belong to the checkpoint: tools leave some beside those they copy. */
 static name_kind kind_of(const char *name)
 {
     return *name == '.'                             ? NAME_OTHER

@@ -516,7 +516,7 @@ static int visit_pairs(reading *r, pickle_ref ref, int depth, kv_err *e)
     return KV_OK;
 }
 
-/* How many a call has, any of which may be a None. */
+/* The number of a call's arguments; each may be a None. */
 static uint32_t count_arguments(const pickle *p, pickle_ref args)
 {
     const pickle_node *node = pickle_at(p, args);

@@ -99,7 +99,7 @@ void *merge_worker_terms(const merge_worker *w, int pass, int sum)
 
 /* ---- Arrays ---------------------------------------------------------------------------------- */
 
-/* Reads the block of an input, or finds it among those that are kept. */
+/* Reads the block of an input, or finds it in the kept inputs. */
 static int read_block(merge_worker *w, int i, const void **block, tensor_type type, kv_err *e)
 {
     const merge_job *j = w->job;

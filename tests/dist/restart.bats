@@ -329,7 +329,7 @@ END
     job -5 -n 2 --checkpoint zero --checkpoint-every 3 job.kv
     assert_output 'kvctl: error[io]: cannot read "zero": it is not a regular file'
     KVSTORE_CHECKPOINT=zero KVSTORE_CHECKPOINT_EVERY=3 job -5 -n 2 job.kv
-    # each rank refuses it; one that is slower may be told of the other's end before
+    # each rank refuses it; the slower one may first learn that the other has ended
     assert_line --regexp '^\[[01]\] job\.kv:1:8: error\[io\]: cannot read "zero": it is not a regular file$'
 }
 
