@@ -106,7 +106,8 @@ sim_same  := src/distributed/mpi.c src/distributed/types.c lib/engine/trace.c
 sim_rank  := $(call obj,$(filter-out $(sim_same),$(foreach d,$(sim_rooms),$(wildcard $(d)/*.c))))
 sim_calls := pthread_create pthread_join pthread_detach pthread_mutex_lock pthread_mutex_trylock pthread_mutex_unlock \
              pthread_cond_wait pthread_cond_clockwait pthread_cond_signal pthread_cond_broadcast pthread_once pthread_atfork \
-             clock_gettime time usleep nanosleep sched_yield getpid on_exit fsync rename
+             clock_gettime time usleep nanosleep sched_yield getpid on_exit fsync rename \
+             fopen link open
 # Calls that are counted or take virtual time: they get other names in the product's code alone.
 sim_counted := malloc calloc realloc free posix_memalign memcpy sum_elements plan_run plan_run_part
 $(BUILD)/sim/rank.o: $(sim_rank)
