@@ -51,8 +51,10 @@ int file_write_at(int fd, const char *name, int64_t at, const void *data, int64_
             touched = true;
             continue;
         }
+        if (put == 0)
+            errno = EIO;
         if (put <= 0)
-            return file_error(e, "write", name, put < 0 ? errno : EIO);
+            return file_error(e, "write", name, errno);
         from += put;
         at += at < 0 ? 0 : put;
         n -= put;
