@@ -88,10 +88,11 @@ static int read_header(reading *r, source *s, kv_err *e)
     r->t.file = r->file;
     r->t.ndim = r->h.ndim;
     r->t.shape = r->h.shape;
-    if (!npz_type_find(&r->t.type, r->h.kind, r->h.width) && *r->title) {
+    bool known = npz_type_find(&r->t.type, r->h.kind, r->h.width);
+    if (!known && *r->title) {
         r->t.type = TENSOR_NONE; /* a member of an archive, which is only listed */
         r->t.odd = r->h.descr;
-    } else if (!npz_type_find(&r->t.type, r->h.kind, r->h.width)) {
+    } else if (!known) {
         snprintf(text, sizeof text, "elements of descr '%s' are not read", r->h.descr);
         return refuse(r, text, npz_type_hint(r->h.descr), e);
     }

@@ -183,7 +183,8 @@ bool npz_type_find(tensor_type *out, char kind, int width)
     char letter;
     int bytes;
     for (int t = 0; t < TENSOR_NSAFE; t++)
-        if (npz_type_descr((tensor_type)t, &letter, &bytes) && letter == kind && bytes == width)
+        if (types[t].bytes == width && npz_type_descr((tensor_type)t, &letter, &bytes) &&
+            letter == kind)
             return *out = (tensor_type)t, true;
     return false;
 }
