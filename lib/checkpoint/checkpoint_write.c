@@ -339,22 +339,12 @@ static int split(checkpoint_out *out, const layout *l, int64_t limit, kv_err *e)
     return KV_OK;
 }
 
-/* path/name, for messages. */
-static char *path_of(const checkpoint_out *out, const char *name, kv_err *e)
-{
-    own_buf text = {0};
-    buf_add(&text, out->path);
-    buf_add(&text, name);
-    char *path = buf_check(&text, e) ? NULL : mem_text(text.data, text.len, e);
-    return path;
-}
-
 static int make_shard(checkpoint_out *out, int64_t f, grouping *g, const layout *l, kv_err *e)
 {
     char name[SHARD_NAME_MAX];
     out_file *to = &out->files[f];
     shard_name(name, f, out->nfiles);
-    to->name = path_of(out, name, e);
+    to->name = checkpoint_path_in(out->path, name, e);
     if (!to->name)
         return KV_E_MEMORY;
     int fd = openat(out->folder.fd, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
@@ -375,7 +365,7 @@ static int write_index(checkpoint_out *out, const layout *l, kv_err *e)
     own_buf text = {0};
     int64_t total = 0;
     own_mem named *entries = mem_alloc(l->n, sizeof *entries, e);
-    own_mem char *name = path_of(out, SHARD_INDEX, e);
+    own_mem char *name = checkpoint_path_in(out->path, SHARD_INDEX, e);
     out_file index = {.name = name};
     if (!entries || !name)
         return KV_E_MEMORY;
