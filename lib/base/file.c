@@ -51,8 +51,10 @@ int file_write_at(int fd, const char *name, int64_t at, const void *data, int64_
             touched = true;
             continue;
         }
+        if (put == 0)
+            errno = EIO;
         if (put <= 0)
-            return file_error(e, "write", name, put < 0 ? errno : EIO);
+            return file_error(e, "write", name, errno);
         from += put;
         at += at < 0 ? 0 : put;
         n -= put;
@@ -231,32 +233,6 @@ int file_follow(const char *path, char out[PATH_MAX], kv_err *e)
     return KV_OK;
 }
 
-/* Creates a new file beside out->path and sets out->temp. The name is short and hidden, and does
- * not contain that of the file, which may already have the greatest length. */
-static int create_temp(file_out *out, mode_t mode, int *fd, kv_err *e)
-{
-    int folder = folder_length(out->path);
-    size_t size = (size_t)folder + 64;
-    char *temp = mem_alloc((int64_t)size, 1, e);
-    if (!temp)
-        return KV_E_MEMORY;
-    for (int i = 0; i < 10000; i++) {
-        snprintf(temp, size, "%.*s.kv-%ld-%d.tmp", folder, out->path, (long)getpid(), i);
-        *fd = open(temp, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, mode);
-        if (*fd >= 0 || errno != EEXIST)
-            break;
-    }
-    if (*fd < 0) {
-        int rc = file_error(e, "write", out->name, errno);
-        mem_free(temp);
-        return rc;
-    }
-    /* The lock keeps file_out_clean away until the file is closed. Some disks have no locks. */
-    (void)flock(*fd, LOCK_EX | LOCK_NB);
-    out->temp = temp;
-    return KV_OK;
-}
-
 /* Removes an older PATH.part, unless another process writes it. */
 static int remove_part(const char *temp, kv_err *e)
 {
@@ -270,23 +246,33 @@ static int remove_part(const char *temp, kv_err *e)
     return rc;
 }
 
-/* Creates PATH.part and sets out->temp. */
-static int create_part(file_out *out, mode_t mode, int *fd, kv_err *e)
+/* Creates a new file beside out->path and sets out->temp: PATH.part, or a name that is short and
+ * hidden, and does not contain that of the file, which may already have the greatest length. */
+static int create_temp(file_out *out, mode_t mode, int *fd, kv_err *e)
 {
-    size_t size = strlen(out->path) + sizeof ".part";
-    char *temp = mem_alloc((int64_t)size, 1, e);
+    const int flags = O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC;
+    size_t size = strlen(out->path) + 64;
+    own_mem char *temp = mem_alloc((int64_t)size, 1, e);
     if (!temp)
         return KV_E_MEMORY;
-    snprintf(temp, size, "%s.part", out->path);
-    int rc = remove_part(temp, e);
-    *fd = rc ? -1 : open(temp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
-    if (*fd < 0) {
-        rc = rc ? rc : file_error(e, "write", out->name, errno);
-        mem_free(temp);
-        return rc;
+    if (out->part) {
+        snprintf(temp, size, "%s.part", out->path);
+        TRY(remove_part(temp, e));
+        *fd = open(temp, flags, mode);
     }
+    for (int i = 0; i < 10000 && !out->part; i++) {
+        snprintf(temp, size, "%.*s.kv-%ld-%d.tmp", folder_length(out->path), out->path,
+                 (long)getpid(), i);
+        *fd = open(temp, flags, mode);
+        if (*fd >= 0 || errno != EEXIST)
+            break;
+    }
+    if (*fd < 0)
+        return file_error(e, "write", out->name, errno);
+    /* The lock keeps file_out_clean away until the file is closed. Some disks have no locks. */
     (void)flock(*fd, LOCK_EX | LOCK_NB);
     out->temp = temp;
+    temp = NULL;
     return KV_OK;
 }
 
@@ -331,7 +317,7 @@ static int open_target(file_out *out, const struct stat *about, kv_err *e)
         if (about && access(out->path, W_OK) != 0)
             return file_error(e, "write", out->name, errno);
         mode_t mode = about ? about->st_mode & 0600 : 0666;
-        int rc = out->part ? create_part(out, mode, &fd, e) : create_temp(out, mode, &fd, e);
+        int rc = create_temp(out, mode, &fd, e);
         if (!rc && about && (rc = take_over(out, fd, about, e)))
             close(fd);
         if (rc)

@@ -1,4 +1,5 @@
-/* Numbers to text: shortest digits by Schubfach, and exact digits by large integers.
+/* Numbers to text: shortest digits by Schubfach; a fixed number of them by the C library, which
+ * rounds the exact digits.
  *
  * Schubfach (Giulietti 2020). A number v = c * 2^q is the nearest of its format for every real
  * number of an interval around it, from half a place below to half a place above. With k chosen so
@@ -14,9 +15,10 @@
 #include "base/num.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
-#include "base/num_big.h"
+#include "base/num_power.h"
 
 __extension__ typedef unsigned __int128 u128;
 
@@ -206,212 +208,15 @@ int num_int(char *out, int64_t x)
     return n;
 }
 
-/* ---- Large natural numbers: 32-bit limbs, least significant first ------------------------ */
-
-void num_big_set(num_big *b, uint64_t x)
-{
-    b->n = 0;
-    for (; x; x >>= 32)
-        b->limb[b->n++] = (uint32_t)x;
-}
-
-void num_big_mul_add(num_big *b, uint32_t factor, uint32_t term)
-{
-    uint64_t carry = term;
-    for (int i = 0; i < b->n; i++) {
-        carry += (uint64_t)b->limb[i] * factor;
-        b->limb[i] = (uint32_t)carry;
-        carry >>= 32;
-    }
-    if (carry)
-        b->limb[b->n++] = (uint32_t)carry;
-}
-
-void num_big_mul_pow5(num_big *b, int exponent)
-{
-    const uint32_t pow5_13 = 1220703125; /* the largest power of 5 in 32 bits */
-    for (; exponent >= 13; exponent -= 13)
-        num_big_mul_add(b, pow5_13, 0);
-    uint32_t rest = 1;
-    for (; exponent > 0; exponent--)
-        rest *= 5;
-    num_big_mul_add(b, rest, 0);
-}
-
-void num_big_shift(num_big *b, int bits)
-{
-    if (b->n == 0)
-        return;
-    int limbs = bits / 32;
-    memmove(b->limb + limbs, b->limb, (size_t)b->n * sizeof *b->limb);
-    memset(b->limb, 0, (size_t)limbs * sizeof *b->limb);
-    b->n += limbs;
-    if (bits % 32)
-        num_big_mul_add(b, (uint32_t)1 << bits % 32, 0);
-}
-
-uint32_t num_big_div(num_big *b, uint32_t divisor)
-{
-    uint64_t rest = 0;
-    for (int i = b->n - 1; i >= 0; i--) {
-        rest = rest << 32 | b->limb[i];
-        b->limb[i] = (uint32_t)(rest / divisor);
-        rest %= divisor;
-    }
-    while (b->n > 0 && b->limb[b->n - 1] == 0)
-        b->n--;
-    return (uint32_t)rest;
-}
-
-int num_big_compare(const num_big *a, const num_big *b)
-{
-    if (a->n != b->n)
-        return a->n < b->n ? -1 : 1;
-    for (int i = a->n - 1; i >= 0; i--) {
-        if (a->limb[i] != b->limb[i])
-            return a->limb[i] < b->limb[i] ? -1 : 1;
-    }
-    return 0;
-}
-
 /* ---- A fixed number of digits ----------------------------------------------------------- */
-
-/* A number as 0.digits * 10^point, without zeros at the end. Every binary number has finitely many
- * decimal digits; a double has at most 767. One more place takes the carry of a rounding. */
-typedef struct exact {
-    int n, point;
-    char digits[784];
-} exact;
-
-/* All digits of |x|, which is finite and not 0: c * 2^q, and for q < 0 that is c * 5^-q * 10^q. */
-static void exact_digits(exact *d, double x)
-{
-    uint64_t c;
-    int q;
-    decompose(x, &num_formats[NUM_BINARY64], &c, &q);
-    while (q < 0 && !(c & 1)) {
-        c >>= 1;
-        q++;
-    }
-    num_big b;
-    num_big_set(&b, c);
-    if (q < 0)
-        num_big_mul_pow5(&b, -q);
-    else
-        num_big_shift(&b, q);
-    /* Groups of nine digits, the last group first, into the end of the array. */
-    char *end = d->digits + sizeof d->digits, *p = end;
-    while (b.n > 0) {
-        p -= 9;
-        put_digits(p, num_big_div(&b, 1000000000), 9);
-    }
-    while (*p == '0')
-        p++;
-    d->point = (int)(end - p) + (q < 0 ? q : 0);
-    while (end[-1] == '0')
-        end--;
-    d->n = (int)(end - p);
-    memmove(d->digits, p, (size_t)d->n);
-}
-
-/* Keeps the first n digits, which may be none or fewer than none, rounded half to even. */
-static void exact_round(exact *d, int n)
-{
-    if (n >= d->n)
-        return;
-    bool up = false;
-    if (n >= 0) {
-        char next = d->digits[n];
-        bool tie = next == '5' && n + 1 == d->n;
-        up = tie ? n > 0 && ((d->digits[n - 1] - '0') & 1) : next >= '5';
-    }
-    d->n = n > 0 ? n : 0;
-    if (!up)
-        return;
-    int i = d->n - 1;
-    while (i >= 0 && d->digits[i] == '9')
-        d->digits[i--] = '0';
-    if (i >= 0) {
-        d->digits[i]++;
-    } else {
-        memmove(d->digits + 1, d->digits, (size_t)d->n);
-        d->digits[0] = '1';
-        d->n++;
-        d->point++;
-    }
-}
-
-/* The i-th digit; outside the known ones all are 0. */
-static char digit_at(const exact *d, int i)
-{
-    return i >= 0 && i < d->n ? d->digits[i] : '0';
-}
-
-static char *put_fixed(char *p, const exact *d, int precision)
-{
-    if (d->n == 0 || d->point <= 0)
-        *p++ = '0';
-    for (int i = 0; d->n > 0 && i < d->point; i++)
-        *p++ = digit_at(d, i);
-    if (precision > 0)
-        *p++ = '.';
-    for (int i = 0; i < precision; i++)
-        *p++ = digit_at(d, d->point + i);
-    return p;
-}
-
-static char *put_scientific(char *p, const exact *d, int precision)
-{
-    *p++ = digit_at(d, 0);
-    if (precision > 0)
-        *p++ = '.';
-    for (int i = 1; i <= precision; i++)
-        *p++ = digit_at(d, i);
-    return put_exponent(p, d->n > 0 ? d->point - 1 : 0);
-}
-
-/* C's %g: `precision` significant digits, without the zeros at their end. */
-static char *put_general(char *p, exact *d, int precision)
-{
-    if (precision == 0)
-        precision = 1;
-    exact_round(d, precision);
-    while (d->n > 0 && d->digits[d->n - 1] == '0')
-        d->n--;
-    int exponent = d->n > 0 ? d->point - 1 : 0;
-    if (exponent < -4 || exponent >= precision)
-        return put_scientific(p, d, d->n > 0 ? d->n - 1 : 0);
-    return put_fixed(p, d, d->n > d->point ? d->n - d->point : 0);
-}
 
 int num_fixed(char *out, size_t size, double x, int precision, char how)
 {
-    char text[400], *p = text; /* the longest: a sign, 309 digits, a point, 60 digits */
     precision = precision < 0 ? 0 : precision > 60 ? 60 : precision;
-    if (signbit(x) && !isnan(x))
-        *p++ = '-';
-    if (!isfinite(x)) {
-        memcpy(p, isnan(x) ? "nan" : "inf", 3);
-        p += 3;
-    } else {
-        exact d = {.n = 0, .point = 0};
-        if (x != 0)
-            exact_digits(&d, x);
-        if (how == 'g') {
-            p = put_general(p, &d, precision);
-        } else if (how == 'e') {
-            exact_round(&d, precision + 1);
-            p = put_scientific(p, &d, precision);
-        } else {
-            exact_round(&d, d.point + precision);
-            p = put_fixed(p, &d, precision);
-        }
-    }
-    size_t n = (size_t)(p - text);
-    if (size > 0) {
-        size_t kept = n < size ? n : size - 1;
-        memcpy(out, text, kept);
-        out[kept] = '\0';
-    }
-    return (int)n;
+    const char format[] = {'%', '.', (char)('0' + precision / 10), (char)('0' + precision % 10),
+                           how, '\0'};
+    locale_t before = uselocale(num_locale());
+    int n = strfromd(out, size, format, isnan(x) ? NAN : x); /* nan has no sign */
+    uselocale(before);
+    return n;
 }

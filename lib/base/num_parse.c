@@ -7,14 +7,17 @@
  *   2. D times a 128-bit power of ten encloses the number between two bounds. When both round
  *      alike, so does the number.
  *   3. The bounds round to two neighbours, so the number lies near the point half-way between them:
- *      it is compared with that point exactly, by large integers.
+ *      the C library reads it as a double, or tells on which side of that point it is.
  */
 #include "base/num.h"
 
+#include <fenv.h>
 #include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
-#include "base/num_big.h"
+#include "base/num_power.h"
 
 __extension__ typedef unsigned __int128 u128;
 
@@ -208,47 +211,40 @@ static void round_bounds(rounded *low, rounded *high, const decimal *n, const nu
     *high = round_bits(top, exp, format);
 }
 
-/* ---- 3. An exact comparison ------------------------------------------------------------- */
+/* ---- 3. The C library ------------------------------------------------------------------- */
 
-/* All digits of the number as a large integer; returns its power of ten. */
-static int64_t all_digits(num_big *b, const decimal *n)
+/* The number as a double, rounded in a direction of <fenv.h>. */
+static double read_all(const decimal *n, int direction)
 {
-    num_big_set(b, 0);
-    int64_t kept = 0, dropped = 0;
+    char text[EXACT_DIGITS + 32];
+    int64_t kept = 0, all = 0;
     bool more = false;
     for (const char *s = n->first; s < n->end; s++) {
         if (*s == '.')
             continue;
-        if (kept < EXACT_DIGITS) {
-            num_big_mul_add(b, 10, (uint32_t)(*s - '0'));
-            kept++;
-        } else {
-            dropped++;
+        if (all++ < EXACT_DIGITS)
+            text[kept++] = *s;
+        else
             more |= *s != '0';
-        }
     }
-    int64_t all = kept + dropped;
-    int64_t first_digit = (all < 19 ? all : 19) + n->exp10; /* digits before the point */
+    int64_t exp10 = n->exp10 + (all < 19 ? all : 19) - kept;
     if (more) {
-        num_big_mul_add(b, 10, 1);
-        kept++;
+        text[kept++] = '1';
+        exp10--;
     }
-    return first_digit - kept;
+    snprintf(text + kept, sizeof text - (size_t)kept, "e%lld", (long long)exp10);
+    int before = fegetround();
+    fesetround(direction);
+    double x = strtod_l(text, NULL, num_locale());
+    fesetround(before);
+    return x;
 }
 
-/* Compares the number with c * 2^exp: above it (1), equal (0) or below (-1). */
+/* Compares the number with c * 2^exp, which is a double: above it (1), equal (0) or below (-1). */
 static int compare_exactly(const decimal *n, uint64_t c, int exp)
 {
-    num_big number, point;
-    int exp10 = (int)all_digits(&number, n);
-    num_big_set(&point, c);
-    num_big_mul_pow5(exp10 < 0 ? &point : &number, exp10 < 0 ? -exp10 : exp10);
-    /* The comparison that remains is number * 2^exp10 against point * 2^exp. */
-    if (exp10 > exp)
-        num_big_shift(&number, exp10 - exp);
-    else
-        num_big_shift(&point, exp - exp10);
-    return num_big_compare(&number, &point);
+    double point = ldexp((double)c, exp);
+    return (read_all(n, FE_UPWARD) > point) - (read_all(n, FE_DOWNWARD) < point);
 }
 
 /* ---- Together --------------------------------------------------------------------------- */
@@ -286,6 +282,8 @@ static double to_width(const decimal *n, const num_format *format, bool *over)
     rounded low, high;
     round_bounds(&low, &high, n, format);
     if (low.c != high.c && low.exp == high.exp) {
+        if (format->precision == 53)
+            return x = read_all(n, FE_TONEAREST), *over = isinf(x), x;
         int side = compare_exactly(n, low.c * 2 + 1, low.exp - 1);
         if (side > 0 || (side == 0 && (low.c & 1)))
             low = high;

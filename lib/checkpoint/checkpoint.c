@@ -176,6 +176,14 @@ const char *checkpoint_base(const char *path)
     return slash ? slash + 1 : path;
 }
 
+char *checkpoint_path_in(const char *folder, const char *name, kv_err *e)
+{
+    own_buf text = {0};
+    size_t n = strlen(folder);
+    buf_printf(&text, "%s%s%s", folder, n > 0 && folder[n - 1] == '/' ? "" : "/", name);
+    return buf_check(&text, e) ? NULL : mem_text(text.data, text.len, e);
+}
+
 static int by_text(const void *a, const void *b)
 {
     return strcmp(*(const char *const *)a, *(const char *const *)b);

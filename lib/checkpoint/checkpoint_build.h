@@ -173,6 +173,7 @@ const char *checkpoint_without_name(const char *text, const char *name);
 const char *checkpoint_base(const char *path);
 bool checkpoint_is_folder(const char *path);
 bool checkpoint_is_there(const char *path); /* or cannot be looked at */
+char *checkpoint_path_in(const char *folder, const char *name, kv_err *e); /* for mem_free */
 
 /* The names in a folder but "." and "..", sorted. Errors: io, memory. Release it in any case. */
 typedef struct folder_names {

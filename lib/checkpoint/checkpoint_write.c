@@ -33,12 +33,6 @@ typedef struct out_file {
     _Atomic(int64_t) left; /* bytes of tensors that are to come */
 } out_file;
 
-/* Where a tensor goes. */
-typedef struct out_tensor {
-    int64_t file;
-    int64_t begin, bytes;
-} out_tensor;
-
 struct checkpoint_out {
     char *path;
     out_kind kind;
@@ -49,7 +43,8 @@ struct checkpoint_out {
     int64_t nfiles;
     out_tensor *tensors;
     int64_t n;
-    npz_out npz;
+    buf text; /* of an npz: all that is not data, which is written last */
+    int64_t directory;
     pthread_mutex_t lock; /* of the opening of files */
 };
 
@@ -233,7 +228,8 @@ static int lay_out_file(checkpoint_out *out, int64_t f, int fd, grouping *g, con
     TRY(reserve(fd, to->name, size, e));
     TRY(file_write_at(fd, to->name, 0, header.data, data, e));
     for (int64_t i = 0; i < n; i++)
-        out->tensors[g->numbers[first + i]] = (out_tensor){f, items[i].begin, items[i].bytes};
+        out->tensors[g->numbers[first + i]] =
+            (out_tensor){.file = f, .begin = items[i].begin, .bytes = items[i].bytes};
     atomic_store(&to->left, size - data);
     return KV_OK;
 }
@@ -273,54 +269,55 @@ static int open_file(checkpoint_out *out, const layout *l, const checkpoint_out_
     return lay_out_file(out, 0, fileno(out->file.f), &g, l, e);
 }
 
-static int open_npz(checkpoint_out *out, const layout *l, const checkpoint_out_options *o,
-                    kv_err *e)
+/* The text of a file of MXNet's, as npz.h has it of an npz. */
+static int lay_out_params(buf *text, out_tensor *to, const layout *l, const char *path, kv_err *e)
 {
-    int64_t size, left = 0;
-    TRY(check_names(out->path, l, e));
-    TRY(npz_lay_out(&out->npz, l->entries, l->n, &size, out->path, e));
-    TRY(open_beside(out, o, e));
-    for (int64_t i = 0; i < l->n; i++) {
-        const npz_entry *t = &out->npz.entries[i];
-        out->tensors[i] = (out_tensor){0, t->begin, t->bytes};
-        left += t->bytes;
-    }
-    atomic_store(&out->files[0].left, left);
-    return reserve(fileno(out->file.f), out->path, size, e);
-}
-
-/* Lays out a file of MXNet's and writes all that is not data. */
-static int open_params(checkpoint_out *out, const layout *l, const checkpoint_out_options *o,
-                       kv_err *e)
-{
-    own_buf text = {0};
-    int64_t left = 0;
-    TRY(check_names(out->path, l, e));
-    params_put_begin(&text, l->n);
+    int64_t data = 0;
+    params_put_begin(text, l->n);
     for (int64_t i = 0; i < l->n; i++) {
         const checkpoint_entry *t = &l->entries[i];
         int64_t bytes = tensor_bytes(t->type, t->ndim, t->shape);
-        TRY(params_put_head(&text, t->name, t->type, t->ndim, t->shape, -1, out->path, e));
-        if (bytes < 0 || bytes > INT64_MAX / 2 - left - (int64_t)text.len)
-            return file_bad(e, KV_E_VALUE, out->path, "\"%.*s\" is too large", SHOWN(t->name));
-        out->tensors[i] = (out_tensor){0, left + (int64_t)text.len, bytes};
-        left += bytes;
+        TRY(params_put_head(text, t->name, t->type, t->ndim, t->shape, -1, path, e));
+        if (bytes < 0 || bytes > INT64_MAX / 2 - data - (int64_t)text->len)
+            return file_bad(e, KV_E_VALUE, path, "\"%.*s\" is too large", SHOWN(t->name));
+        to[i].begin = data + (int64_t)text->len;
+        to[i].bytes = bytes;
+        data += bytes;
     }
-    params_put_names(&text, l->n ? &l->entries->name : NULL, sizeof *l->entries, l->n);
-    TRY(buf_check(&text, e));
-    TRY(open_beside(out, o, e));
-    atomic_store(&out->files[0].left, left);
-    int fd = fileno(out->file.f);
-    TRY(reserve(fd, out->path, left + (int64_t)text.len, e));
-    /* The pieces of text stand before, between and behind the data. */
-    for (int64_t i = 0, from = 0, data = 0; i <= l->n; i++) {
-        const out_tensor *t = i < l->n ? &out->tensors[i] : NULL;
-        int64_t at = t ? t->begin - data : (int64_t)text.len;
-        TRY(file_write_at(fd, out->path, from + data, text.data + from, at - from, e));
+    params_put_names(text, l->n ? &l->entries->name : NULL, sizeof *l->entries, l->n);
+    return buf_check(text, e);
+}
+
+/* Writes the pieces of the text before, between and behind the data. */
+static int write_text(checkpoint_out *out, kv_err *e)
+{
+    for (int64_t i = 0, from = 0, data = 0; i <= out->n; i++) {
+        const out_tensor *t = i < out->n ? &out->tensors[i] : NULL;
+        int64_t at = t ? t->begin - data : (int64_t)out->text.len;
+        TRY(file_write_at(fileno(out->file.f), out->path, from + data, out->text.data + from,
+                          at - from, e));
         from = at;
         data += t ? t->bytes : 0;
     }
     return KV_OK;
+}
+
+/* A file whose text stands between the data of tensors. */
+static int open_mixed(checkpoint_out *out, const layout *l, const checkpoint_out_options *o,
+                      kv_err *e)
+{
+    bool is_npz = out->kind == OUT_NPZ;
+    int64_t left = 0;
+    TRY(check_names(out->path, l, e));
+    TRY(is_npz ? npz_lay_out(&out->text, &out->directory, out->tensors, l->entries, l->n,
+                             out->path, e)
+               : lay_out_params(&out->text, out->tensors, l, out->path, e));
+    TRY(open_beside(out, o, e));
+    for (int64_t i = 0; i < l->n; i++)
+        left += out->tensors[i].bytes;
+    atomic_store(&out->files[0].left, left);
+    TRY(reserve(fileno(out->file.f), out->path, left + (int64_t)out->text.len, e));
+    return is_npz ? KV_OK : write_text(out, e);
 }
 
 /* ---- Folders --------------------------------------------------------------------------------- */
@@ -342,22 +339,12 @@ static int split(checkpoint_out *out, const layout *l, int64_t limit, kv_err *e)
     return KV_OK;
 }
 
-/* path/name, for messages. */
-static char *path_of(const checkpoint_out *out, const char *name, kv_err *e)
-{
-    own_buf text = {0};
-    buf_add(&text, out->path);
-    buf_add(&text, name);
-    char *path = buf_check(&text, e) ? NULL : mem_text(text.data, text.len, e);
-    return path;
-}
-
 static int make_shard(checkpoint_out *out, int64_t f, grouping *g, const layout *l, kv_err *e)
 {
     char name[SHARD_NAME_MAX];
     out_file *to = &out->files[f];
     shard_name(name, f, out->nfiles);
-    to->name = path_of(out, name, e);
+    to->name = checkpoint_path_in(out->path, name, e);
     if (!to->name)
         return KV_E_MEMORY;
     int fd = openat(out->folder.fd, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
@@ -378,7 +365,7 @@ static int write_index(checkpoint_out *out, const layout *l, kv_err *e)
     own_buf text = {0};
     int64_t total = 0;
     own_mem named *entries = mem_alloc(l->n, sizeof *entries, e);
-    own_mem char *name = path_of(out, SHARD_INDEX, e);
+    own_mem char *name = checkpoint_path_in(out->path, SHARD_INDEX, e);
     out_file index = {.name = name};
     if (!entries || !name)
         return KV_E_MEMORY;
@@ -449,7 +436,7 @@ static void release(checkpoint_out *out)
         mem_free(out->files[i].name);
     }
     pthread_mutex_destroy(&out->lock);
-    npz_release(&out->npz);
+    buf_release(&out->text);
     mem_free(out->files);
     mem_free(out->tensors);
     mem_free(out->path);
@@ -468,9 +455,8 @@ static int open_kind(checkpoint_out *out, const layout *l, const checkpoint_out_
     case OUT_SAFETENSORS:
         return open_file(out, l, o, e);
     case OUT_NPZ:
-        return open_npz(out, l, o, e);
     case OUT_PARAMS:
-        return open_params(out, l, o, e);
+        return open_mixed(out, l, o, e);
     case OUT_FOLDER:
         return open_folder(out, l, o, e);
     }
@@ -534,12 +520,12 @@ int checkpoint_out_put(checkpoint_out *out, int64_t i, int64_t at, const void *d
         return kv_assert_report(e);
     if (n == 0)
         return KV_OK;
-    const out_tensor *t = &out->tensors[i];
+    out_tensor *t = &out->tensors[i];
     out_file *f = &out->files[t->file];
     TRY(open_again(out, t->file, &fd, e));
     TRY(file_write_at(fd, f->name, t->begin + at, data, n, e));
     if (out->kind == OUT_NPZ)
-        npz_add(&out->npz.entries[i], data, at, n);
+        npz_add(t, data, at, n);
     if (!out->unsynced) {
         int64_t place = t->begin + at, piece = (place + n) / SYNC_BYTES;
         if (piece > place / SYNC_BYTES)
@@ -558,7 +544,7 @@ void checkpoint_out_wait(checkpoint_out *out, int64_t i)
 void checkpoint_out_again(checkpoint_out *out, int64_t i)
 {
     if (out->kind == OUT_NPZ)
-        atomic_store(&out->npz.entries[i].crc, 0);
+        atomic_store(&out->tensors[i].crc, 0);
 }
 
 int checkpoint_out_commit(checkpoint_out *out, kv_err *e)
@@ -570,8 +556,10 @@ int checkpoint_out_commit(checkpoint_out *out, kv_err *e)
                        out->files[i].name, (long long)left))
             rc = kv_assert_report(e);
     }
-    if (!rc && out->kind == OUT_NPZ)
-        rc = npz_finish(&out->npz, fileno(out->file.f), out->path, e);
+    if (!rc && out->kind == OUT_NPZ) {
+        npz_put_sums(&out->text, out->directory, out->tensors, out->n);
+        rc = write_text(out, e);
+    }
     if (!rc && out->kind == OUT_FOLDER && out->keep)
         rc = keep_files(out, e);
     if (rc) {

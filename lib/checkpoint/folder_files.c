@@ -245,16 +245,6 @@ static int copy_config(folder_files *f, const copying *c, off_t size, kv_err *e)
     return file_write_at(c->to, c->target, -1, text.data, (int64_t)text.len, e);
 }
 
-/* folder/name, for messages. */
-static char *path_in(const char *folder, const char *name, kv_err *e)
-{
-    own_buf text = {0};
-    size_t n = strlen(folder);
-    buf_printf(&text, "%s%s%s", folder, n > 0 && folder[n - 1] == '/' ? "" : "/", name);
-    char *path = buf_check(&text, e) ? NULL : mem_text(text.data, text.len, e);
-    return path;
-}
-
 static void close_fd(const int *fd)
 {
     if (*fd >= 0)
@@ -265,8 +255,8 @@ static int copy_file(folder_files *f, int from, int to, const char *name, const 
                      char *piece, bool unsynced, kv_err *e)
 {
     struct stat about;
-    own_mem char *source = path_in(f->from->name, name, e);
-    own_mem char *target = path_in(folder, name, e);
+    own_mem char *source = checkpoint_path_in(f->from->name, name, e);
+    own_mem char *target = checkpoint_path_in(folder, name, e);
     if (!source || !target)
         return KV_E_MEMORY;
     OWN(close_fd) int in = openat(from, name, O_RDONLY | O_NONBLOCK | O_CLOEXEC);

@@ -49,14 +49,9 @@ static int temporary_file(kv_err *e)
 
 static int write_all(int fd, const char *data, int64_t n, kv_err *e)
 {
-    while (n > 0) {
-        ssize_t put = write(fd, data, (size_t)n);
-        if (put == 0 || (put < 0 && errno != EINTR))
-            return spool_error(e, "write a temporary file in", put ? errno : EIO);
-        data += put > 0 ? put : 0;
-        n -= put > 0 ? put : 0;
-    }
-    return KV_OK;
+    return file_write_at(fd, "", -1, data, n, NULL)
+               ? spool_error(e, "write a temporary file in", errno)
+               : KV_OK;
 }
 
 /* Reads what is there, at most n bytes; 0 at the end. */

@@ -355,7 +355,7 @@ int looks_like_name(const input *in, kv_err *e)
         {"saved_model.pb", "a TensorFlow SavedModel", save_as},
         {"*.data-[0-9][0-9][0-9][0-9][0-9]-of-*", "a TensorFlow checkpoint", save_as},
     };
-    const char *slash = strrchr(in->name, '/'), *base = slash ? slash + 1 : in->name;
+    const char *base = checkpoint_base(in->name);
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (fnmatch(names[i].pattern, base, 0) == 0)
             return say(in, names[i].what, names[i].hint, e);

@@ -88,10 +88,11 @@ static int read_header(reading *r, source *s, kv_err *e)
     r->t.file = r->file;
     r->t.ndim = r->h.ndim;
     r->t.shape = r->h.shape;
-    if (!npz_type_find(&r->t.type, r->h.kind, r->h.width) && *r->title) {
+    bool known = npz_type_find(&r->t.type, r->h.kind, r->h.width);
+    if (!known && *r->title) {
         r->t.type = TENSOR_NONE; /* a member of an archive, which is only listed */
         r->t.odd = r->h.descr;
-    } else if (!npz_type_find(&r->t.type, r->h.kind, r->h.width)) {
+    } else if (!known) {
         snprintf(text, sizeof text, "elements of descr '%s' are not read", r->h.descr);
         return refuse(r, text, npz_type_hint(r->h.descr), e);
     }
@@ -274,9 +275,6 @@ int npy_read_tensor(checkpoint *c, int file, kv_err *e)
 
 /* ---- Writing --------------------------------------------------------------------------------- */
 
-/* What stands before, between and behind the data is made as one text, in which only
- * the checksums are missing until all data were added. */
-
 #define MEMBER_NAME_MAX 0xFFFF                   /* the name's length has two bytes */
 #define ZIP64_BEGIN     (((int64_t)1 << 31) - 1) /* Python's zipfile has larger ones as zip64 */
 #define ZIP64_COUNT     0xFFFF
@@ -323,48 +321,42 @@ static void put_name(buf *out, const checkpoint_entry *t)
     buf_add(out, ENDING);
 }
 
-/* Appends all that stands before the data of a member, but for the checksum of the whole. */
-static int put_local(buf *out, npz_entry *t, const checkpoint_entry *of, char kind, int width,
-                     kv_err *e)
+/* Appends all that stands before the data of a member, but for the checksum of the whole, and to
+ * `lines` its line of the directory. header: where the member begins in the file. */
+static int put_member(buf *out, buf *lines, out_tensor *t, const checkpoint_entry *of, char kind,
+                      int width, int64_t header, kv_err *e)
 {
     own_buf npy = {0};
     TRY(npy_header_print(&npy, kind, width, of->ndim, of->shape, e));
-    uint64_t bytes = npy.len + (uint64_t)t->bytes;
-    t->npy = (int64_t)npy.len;
-    t->before = inflate_crc_shift(inflate_crc(0, npy.data, t->npy), t->bytes);
+    int64_t nnpy = (int64_t)npy.len, bytes = nnpy + t->bytes;
+    bool large = bytes > ZIP64_BEGIN, far = header > ZIP64_BEGIN;
+    size_t extra = (size_t)(large ? 16 : 0) + (far ? 8 : 0);
+    t->before = inflate_crc_shift(inflate_crc(0, npy.data, nnpy), t->bytes);
     put_number(out, ZIP_LOCAL, 4);
     put_about(out, of, -1, LOCAL_EXTRA);
     put_name(out, of);
     put_number(out, 1, 2);
     put_number(out, LOCAL_EXTRA - 4, 2);
-    put_number(out, bytes, 8);
-    put_number(out, bytes, 8);
+    put_number(out, (uint64_t)bytes, 8);
+    put_number(out, (uint64_t)bytes, 8);
     buf_put(out, npy.data, npy.len);
-    return buf_check(out, e);
-}
-
-/* The line of a member in the directory. */
-static void put_entry(buf *out, const npz_entry *t, const checkpoint_entry *of)
-{
-    int64_t bytes = t->npy + t->bytes;
-    bool large = bytes > ZIP64_BEGIN, far = t->header > ZIP64_BEGIN;
-    size_t extra = (size_t)(large ? 16 : 0) + (far ? 8 : 0);
-    put_number(out, ZIP_ENTRY, 4);
-    put_number(out, VERSION, 1);
-    put_number(out, UNIX, 1);
-    put_about(out, of, large ? -1 : bytes, extra ? 4 + extra : 0);
-    put_number(out, 0, 6); /* no comment; disk 0; no attributes of MS-DOS */
-    put_number(out, ATTRIBUTES, 4);
-    put_number(out, far ? ZIP_BESIDE : (uint64_t)t->header, 4);
-    put_name(out, of);
-    if (!extra)
-        return;
-    put_number(out, 1, 2);
-    put_number(out, extra, 2);
+    put_number(lines, ZIP_ENTRY, 4);
+    put_number(lines, VERSION, 1);
+    put_number(lines, UNIX, 1);
+    put_about(lines, of, large ? -1 : bytes, extra ? 4 + extra : 0);
+    put_number(lines, 0, 6); /* no comment; disk 0; no attributes of MS-DOS */
+    put_number(lines, ATTRIBUTES, 4);
+    put_number(lines, far ? ZIP_BESIDE : (uint64_t)header, 4);
+    put_name(lines, of);
+    if (extra) {
+        put_number(lines, 1, 2);
+        put_number(lines, extra, 2);
+    }
     for (int i = 0; i < 2 && large; i++)
-        put_number(out, (uint64_t)bytes, 8);
+        put_number(lines, (uint64_t)bytes, 8);
     if (far)
-        put_number(out, (uint64_t)t->header, 8);
+        put_number(lines, (uint64_t)header, 8);
+    return buf_check(out, e);
 }
 
 /* The end of an archive whose directory has n members and stands at `at`. */
@@ -397,10 +389,10 @@ static void put_end(buf *out, int64_t n, int64_t at, int64_t bytes)
 /* ---- Layout ---------------------------------------------------------------------------------- */
 
 /* Places one member at *at, and moves that behind it. */
-static int place(npz_out *out, npz_entry *t, const checkpoint_entry *of, int64_t *at,
+static int place(buf *text, buf *lines, out_tensor *t, const checkpoint_entry *of, int64_t *at,
                  const char *path, kv_err *e)
 {
-    size_t before = out->text.len;
+    size_t before = text->len;
     char kind;
     int width;
     if (strlen(of->name) > MEMBER_NAME_MAX - strlen(ENDING))
@@ -417,43 +409,29 @@ static int place(npz_out *out, npz_entry *t, const checkpoint_entry *of, int64_t
     t->bytes = tensor_bytes(of->type, of->ndim, of->shape);
     if (t->bytes < 0 || t->bytes > INT64_MAX / 2 - *at)
         return file_bad(e, KV_E_VALUE, path, "tensor \"%.*s\" is too large", SHOWN(of->name));
-    atomic_store(&t->crc, 0);
-    t->header = *at;
-    int rc = put_local(&out->text, t, of, kind, width, e);
-    t->begin = *at + (int64_t)(out->text.len - before);
+    TRY(put_member(text, lines, t, of, kind, width, *at, e));
+    t->begin = *at + (int64_t)(text->len - before);
     *at = t->begin + t->bytes;
-    return rc;
+    return KV_OK;
 }
 
-int npz_lay_out(npz_out *out, const checkpoint_entry *tensors, int64_t n, int64_t *size,
-                const char *path, kv_err *e)
+int npz_lay_out(buf *text, int64_t *directory, out_tensor *to, const checkpoint_entry *tensors,
+                int64_t n, const char *path, kv_err *e)
 {
     own_buf lines = {0};
     int64_t at = 0;
-    *out = (npz_out){.n = n};
-    if (!(out->entries = mem_zalloc(n, sizeof *out->entries, e)))
-        return KV_E_MEMORY;
-    for (int64_t i = 0; i < n; i++) {
-        TRY(place(out, &out->entries[i], &tensors[i], &at, path, e));
-        put_entry(&lines, &out->entries[i], &tensors[i]);
-    }
-    out->directory = (int64_t)out->text.len;
+    for (int64_t i = 0; i < n; i++)
+        TRY(place(text, &lines, &to[i], &tensors[i], &at, path, e));
+    *directory = (int64_t)text->len;
     put_end(&lines, n, at, (int64_t)lines.len);
-    buf_put(&out->text, buf_text(&lines), lines.len);
-    *size = at + (int64_t)lines.len;
+    buf_put(text, buf_text(&lines), lines.len);
     TRY(buf_check(&lines, e));
-    return buf_check(&out->text, e);
-}
-
-void npz_release(npz_out *out)
-{
-    mem_free(out->entries);
-    buf_release(&out->text);
+    return buf_check(text, e);
 }
 
 /* ---- Data ------------------------------------------------------------------------------------ */
 
-void npz_add(npz_entry *t, const void *data, int64_t at, int64_t n)
+void npz_add(out_tensor *t, const void *data, int64_t at, int64_t n)
 {
     kv_assert(at >= 0 && n >= 0 && at + n <= t->bytes,
               "%lld bytes at %lld of a member that has %lld", (long long)n, (long long)at,
@@ -464,21 +442,18 @@ void npz_add(npz_entry *t, const void *data, int64_t at, int64_t n)
 /* Where the checksum stands in a member's header, and in its line of the directory. */
 enum { LOCAL_CRC = 14, ENTRY_CRC = 16 };
 
-int npz_finish(npz_out *out, int fd, const char *path, kv_err *e)
+void npz_put_sums(buf *text, int64_t directory, const out_tensor *tensors, int64_t n)
 {
-    char *local = out->text.data, *directory = local + out->directory, *line = directory;
-    int64_t end = 0;
-    for (int64_t i = 0; i < out->n; i++) {
-        const npz_entry *t = &out->entries[i];
+    char *local = text->data, *line = local + directory;
+    for (int64_t i = 0, end = 0; i < n; i++) {
+        const out_tensor *t = &tensors[i];
         uint32_t crc = t->before ^ atomic_load(&t->crc);
         uint16_t behind[2]; /* the bytes of a line's name and of its extra fields */
         memcpy(local + LOCAL_CRC, &crc, sizeof crc);
         memcpy(line + ENTRY_CRC, &crc, sizeof crc);
         memcpy(behind, line + 28, sizeof behind);
-        TRY(file_write_at(fd, path, t->header, local, t->begin - t->header, e));
-        local += t->begin - t->header;
+        local += t->begin - end;
         line += ZIP_ENTRY_BYTES + behind[0] + behind[1];
         end = t->begin + t->bytes;
     }
-    return file_write_at(fd, path, end, directory, (int64_t)out->text.len - out->directory, e);
 }

@@ -3,11 +3,9 @@
  * numpy.savez: its time is 1980-01-01.
  *
  * Where everything stands follows from names, types and shapes, so data can be written in blocks,
- * in any order, by several threads:
- *
- *   npz_lay_out(&out, tensors, n, &size, path, e);      where the data of each go
- *   pwrite(fd, …, out.entries[i].begin + at); npz_add(&out.entries[i], …);     each block once
- *   npz_finish(&out, fd, path, e);                       all that is not data
+ * in any order, by several threads. The text of a layout is all that is not data, in the order of
+ * the file: a piece before the data of each tensor, and one behind the last. Only checksums are
+ * missing in it until all data were added.
  *
  * Members and archives beyond 2 GB have zip64's fields. Source of the format: PKWARE's APPNOTE.TXT
  * 6.3.10, and Python's zipfile for what is left open there.
@@ -20,33 +18,24 @@
 #include "base/buf.h"
 #include "checkpoint/checkpoint_write.h"
 
-/* Where a tensor of an archive goes. */
-typedef struct npz_entry {
+/* Where a tensor goes. */
+typedef struct out_tensor {
+    int64_t file;
     int64_t begin, bytes; /* of its data in the file */
-    int64_t header;       /* where its member begins */
-    int64_t npy;          /* bytes of its npy header */
-    uint32_t before;      /* the share of that in the checksum of the member */
+    uint32_t before;      /* of an npz: the share of its npy header in the checksum of its member */
     atomic_uint crc;      /* of the data that were added */
-} npz_entry;
+} out_tensor;
 
-typedef struct npz_out {
-    npz_entry *entries; /* n of them */
-    int64_t n;
-    buf text;          /* the headers of all members, then from `directory` on the directory */
-    int64_t directory;
-} npz_out;
-
-/* Lays out n tensors, whose names stand there once and are UTF-8. *size: the bytes of the whole
- * file. path is for messages. Errors: dtype (a type that npz does not have; the hint names
- * --dtype), value (a name that is too long; sizes beyond 2^63), memory. To be released, after a
- * failure too. */
-int npz_lay_out(npz_out *out, const checkpoint_entry *tensors, int64_t n, int64_t *size,
-                const char *path, kv_err *e);
-void npz_release(npz_out *out);
+/* Lays out n tensors, whose names stand there once and are UTF-8, in to[0] and on, and appends the
+ * text. *directory: where in the text the lines of members begin. path is for messages. Errors:
+ * dtype (a type that npz does not have; the hint names --dtype), value (a name that is too long;
+ * sizes beyond 2^63), memory. */
+int npz_lay_out(buf *text, int64_t *directory, out_tensor *to, const checkpoint_entry *tensors,
+                int64_t n, const char *path, kv_err *e);
 
 /* Takes n bytes of the data, from their byte `at` on, into the checksum. Blocks may come in any
  * order and from several threads, each byte once. */
-void npz_add(npz_entry *entry, const void *data, int64_t at, int64_t n);
+void npz_add(out_tensor *t, const void *data, int64_t at, int64_t n);
 
-/* Writes headers and directory to a file, once all data were added. Error: io. */
-int npz_finish(npz_out *out, int fd, const char *path, kv_err *e);
+/* Puts the checksums into the text, once all data were added. */
+void npz_put_sums(buf *text, int64_t directory, const out_tensor *tensors, int64_t n);

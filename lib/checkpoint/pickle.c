@@ -98,12 +98,16 @@ static int pop(machine *m, pickle_ref *r)
     return KV_OK;
 }
 
-/* Where the values behind the last mark begin. */
-static int find_mark(const machine *m, int64_t *first)
+/* Where the values begin that an opcode takes: the last n, or where n is 0 all behind the last
+ * mark. keep: the stack before them, and before the mark. */
+static int find_values(const machine *m, int64_t n, int64_t *first, int64_t *keep)
 {
-    for (*first = m->nstack; *first > 0; --*first)
+    *first = *keep = m->nstack - n;
+    if (n)
+        return has(m, n) ? KV_OK : wrong(m, "a value is missing");
+    for (; *first > 0; --*first)
         if (m->stack[*first - 1] == MARK)
-            return KV_OK;
+            return *keep = *first - 1, KV_OK;
     return wrong(m, "a mark is missing");
 }
 
@@ -124,23 +128,24 @@ static int add_item(machine *m, pickle_ref to, pickle_ref item)
     return KV_OK;
 }
 
-/* Adds the values from stack[first] on to the container before stack[keep], and drops them. */
-static int add_items(machine *m, pickle_kind kind, int64_t first, int64_t keep)
+/* Adds values, n as in find_values, to the container before them, and drops them. */
+static int add(machine *m, pickle_kind kind, int64_t n)
 {
-    int64_t n = m->nstack - first;
+    int64_t first, keep;
+    TRY(find_values(m, n, &first, &keep));
     pickle_ref to = keep > 0 ? m->stack[keep - 1] : MARK;
     if (to == MARK || (m->p->nodes[to].kind != kind && m->p->nodes[to].kind != PICKLE_CALL))
         return wrong(m, "items for what holds none");
-    if (kind == PICKLE_DICT && n % 2)
+    if (kind == PICKLE_DICT && (m->nstack - first) % 2)
         return wrong(m, "a key without a value");
-    for (int64_t i = 0; i < n; i++)
-        TRY(add_item(m, to, m->stack[first + i]));
+    for (int64_t i = first; i < m->nstack; i++)
+        TRY(add_item(m, to, m->stack[i]));
     m->nstack = keep;
     return KV_OK;
 }
 
 /* Puts a container of the values from stack[first] on in their place; keep: the stack before it. */
-static int collect(machine *m, pickle_kind kind, int64_t first, int64_t keep)
+static int collect_from(machine *m, pickle_kind kind, int64_t first, int64_t keep)
 {
     int64_t n = m->nstack;
     TRY(push_new(m, (pickle_node){.kind = kind}));
@@ -154,30 +159,12 @@ static int collect(machine *m, pickle_kind kind, int64_t first, int64_t keep)
     return KV_OK;
 }
 
-static int collect_marked(machine *m, pickle_kind kind)
+/* Puts a container of values in their place. */
+static int collect(machine *m, pickle_kind kind, int64_t n)
 {
-    int64_t first;
-    int rc = find_mark(m, &first);
-    return rc ? rc : collect(m, kind, first, first - 1);
-}
-
-static int collect_last(machine *m, pickle_kind kind, int64_t n)
-{
-    return has(m, n) ? collect(m, kind, m->nstack - n, m->nstack - n)
-                     : wrong(m, "a value is missing");
-}
-
-static int add_marked(machine *m, pickle_kind kind)
-{
-    int64_t first;
-    int rc = find_mark(m, &first);
-    return rc ? rc : add_items(m, kind, first, first - 1);
-}
-
-static int add_last(machine *m, pickle_kind kind, int64_t n)
-{
-    return has(m, n) ? add_items(m, kind, m->nstack - n, m->nstack - n)
-                     : wrong(m, "a value is missing");
+    int64_t first, keep;
+    TRY(find_values(m, n, &first, &keep));
+    return collect_from(m, kind, first, keep);
 }
 
 /* ---- Globals and calls ----------------------------------------------------------------------- */
@@ -197,7 +184,7 @@ static int push_global_lines(machine *m)
 {
     TRY(push_line(m));
     TRY(push_line(m));
-    return collect_last(m, PICKLE_GLOBAL, 2);
+    return collect(m, PICKLE_GLOBAL, 2);
 }
 
 static int push_global_texts(machine *m)
@@ -205,7 +192,7 @@ static int push_global_texts(machine *m)
     for (int64_t i = 1; i <= 2; i++)
         if (!has(m, i) || m->p->nodes[m->stack[m->nstack - i]].kind != PICKLE_TEXT)
             return wrong(m, "a global without a name");
-    return collect_last(m, PICKLE_GLOBAL, 2);
+    return collect(m, PICKLE_GLOBAL, 2);
 }
 
 /* Calls the value before the tuple on top of the stack. */
@@ -226,9 +213,9 @@ static int call(machine *m)
 /* OBJ and INST: a class, and the arguments behind a mark. */
 static int call_marked(machine *m, bool names_class)
 {
-    int64_t first;
+    int64_t first, keep;
     pickle_ref class;
-    TRY(find_mark(m, &first));
+    TRY(find_values(m, 0, &first, &keep));
     if (names_class) {
         TRY(push_global_lines(m));
         TRY(pop(m, &class));
@@ -237,8 +224,7 @@ static int call_marked(machine *m, bool names_class)
             return wrong(m, "a class is missing");
         class = m->stack[first++];
     }
-    int64_t keep = first - (names_class ? 1 : 2);
-    TRY(collect(m, PICKLE_TUPLE, first, keep));
+    TRY(collect_from(m, PICKLE_TUPLE, first, keep));
     pickle_ref args = m->stack[keep];
     m->stack[keep] = class;
     TRY(push(m, args));
@@ -305,9 +291,11 @@ static int push_float(machine *m)
     return push_new(m, node);
 }
 
-/* Opcodes that a number follows, of so many bytes: `x` is that number. */
-static int run_numbered(machine *m, unsigned char op, uint64_t x)
+/* Runs an opcode; x: the number that follows it. */
+static int run_opcode(machine *m, unsigned char op, uint64_t x)
 {
+    int64_t first, keep;
+    pickle_ref r;
     switch (op) {
     case 'K': /* BININT1 */
     case 'M': /* BININT2 */
@@ -338,17 +326,8 @@ static int run_numbered(machine *m, unsigned char op, uint64_t x)
         return remember(m, x);
     case 0x80: /* PROTO */
         return x < 2 || x > 5 ? wrong(m, "a protocol other than 2 to 5") : KV_OK;
-    default: /* FRAME, which only helps to read ahead */
+    case 0x95: /* FRAME, which only helps to read ahead */
         return KV_OK;
-    }
-}
-
-static int run_plain(machine *m, unsigned char op)
-{
-    int64_t first;
-    pickle_ref r;
-    int rc;
-    switch (op) {
     case '(': /* MARK */
         return push(m, MARK);
     case '0': /* POP, of a mark too */
@@ -356,9 +335,9 @@ static int run_plain(machine *m, unsigned char op)
             return m->nstack--, KV_OK;
         return pop(m, &r);
     case '1': /* POP_MARK */
-        if ((rc = find_mark(m, &first)) == KV_OK)
-            m->nstack = first - 1;
-        return rc;
+        TRY(find_values(m, 0, &first, &keep));
+        m->nstack = keep;
+        return KV_OK;
     case 'N': /* NONE */
         return push(m, NODE_NONE);
     case 0x88: /* NEWTRUE */
@@ -370,33 +349,33 @@ static int run_plain(machine *m, unsigned char op)
     case ')': /* EMPTY_TUPLE */
         return push_new(m, (pickle_node){.kind = PICKLE_TUPLE});
     case 't': /* TUPLE */
-        return collect_marked(m, PICKLE_TUPLE);
+        return collect(m, PICKLE_TUPLE, 0);
     case 0x85: /* TUPLE1 to TUPLE3 */
     case 0x86:
     case 0x87:
-        return collect_last(m, PICKLE_TUPLE, op - 0x84);
+        return collect(m, PICKLE_TUPLE, op - 0x84);
     case ']': /* EMPTY_LIST */
         return push_new(m, (pickle_node){.kind = PICKLE_LIST});
     case 'l': /* LIST */
-        return collect_marked(m, PICKLE_LIST);
+        return collect(m, PICKLE_LIST, 0);
     case 'a': /* APPEND */
-        return add_last(m, PICKLE_LIST, 1);
+        return add(m, PICKLE_LIST, 1);
     case 'e': /* APPENDS */
-        return add_marked(m, PICKLE_LIST);
+        return add(m, PICKLE_LIST, 0);
     case '}': /* EMPTY_DICT */
         return push_new(m, (pickle_node){.kind = PICKLE_DICT});
     case 'd': /* DICT */
-        return collect_marked(m, PICKLE_DICT);
+        return collect(m, PICKLE_DICT, 0);
     case 's': /* SETITEM */
-        return add_last(m, PICKLE_DICT, 2);
+        return add(m, PICKLE_DICT, 2);
     case 'u': /* SETITEMS */
-        return add_marked(m, PICKLE_DICT);
+        return add(m, PICKLE_DICT, 0);
     case 0x8F: /* EMPTY_SET */
         return push_new(m, (pickle_node){.kind = PICKLE_SET});
     case 0x90: /* ADDITEMS */
-        return add_marked(m, PICKLE_SET);
+        return add(m, PICKLE_SET, 0);
     case 0x91: /* FROZENSET */
-        return collect_marked(m, PICKLE_SET);
+        return collect(m, PICKLE_SET, 0);
     case 'c': /* GLOBAL */
         return push_global_lines(m);
     case 0x93: /* STACK_GLOBAL */
@@ -405,7 +384,8 @@ static int run_plain(machine *m, unsigned char op)
     case 0x81: /* NEWOBJ */
         return call(m);
     case 0x92: /* NEWOBJ_EX, whose names of arguments no class has that is read */
-        return (rc = pop(m, &r)) ? rc : call(m);
+        TRY(pop(m, &r));
+        return call(m);
     case 'o': /* OBJ */
         return call_marked(m, false);
     case 'i': /* INST */
@@ -413,7 +393,7 @@ static int run_plain(machine *m, unsigned char op)
     case 'b': /* BUILD */
         return build(m);
     case 'Q': /* BINPERSID */
-        return collect_last(m, PICKLE_PERSISTENT, 1);
+        return collect(m, PICKLE_PERSISTENT, 1);
     case 0x94: /* MEMOIZE */
         return remember(m, (uint64_t)m->nmemo);
     default:
@@ -434,7 +414,7 @@ static int run(machine *m)
 {
     for (int64_t i = 0;; i++) {
         const unsigned char *op;
-        uint64_t x;
+        uint64_t x = 0;
         m->opcode = m->at;
         TRY(stop_check_at(i, m->e));
         if (!(op = take(m, 1)))
@@ -444,7 +424,7 @@ static int run(machine *m)
         if (*op == '.')
             break;
         TRY(numbers[*op] ? take_number(m, numbers[*op], &x) : KV_OK);
-        TRY(numbers[*op] ? run_numbered(m, *op, x) : run_plain(m, *op));
+        TRY(run_opcode(m, *op, x));
     }
     TRY(pop(m, &m->p->root));
     return m->nstack ? wrong(m, "values that nothing takes") : KV_OK;

@@ -293,38 +293,26 @@ int safetensors_read(checkpoint *c, int file, kv_err *e)
 #define NUMBER_DIGITS 15
 #define COPY_BLOCK    ((int64_t)1 << 20)
 
-static int check_entries(const char *path, const safetensors_entry *entries, int64_t n,
-                         named *names, kv_err *e)
-{
-    for (int64_t i = 0; i < n; i++) {
-        names[i] = (named){entries[i].name, i};
-        if (strcmp(entries[i].name, SAFETENSORS_METADATA) == 0)
-            return file_bad(e, KV_E_VALUE, path,
-                            "no tensor can have the name \"" SAFETENSORS_METADATA "\"");
-    }
-    return named_check(names, n, "tensor", path, e);
-}
-
-static int check_pairs(const char *path, const checkpoint_text *pairs, int64_t n, named *names,
-                       kv_err *e)
-{
-    for (int64_t i = 0; i < n; i++) {
-        names[i] = (named){pairs[i].name, i};
-        if (!utf8_valid(pairs[i].text, strlen(pairs[i].text)))
-            return file_bad(e, KV_E_VALUE, path, "the metadata text \"%.*s\" is not UTF-8",
-                            SHOWN(pairs[i].name));
-    }
-    return named_check(names, n, "metadata text", path, e);
-}
-
 static int check_names(const char *path, const safetensors_entry *entries, int64_t n,
                        const checkpoint_text *metadata, int64_t nmetadata, kv_err *e)
 {
     own_mem named *names = mem_alloc(n > nmetadata ? n : nmetadata, sizeof *names, e);
     if (!names)
         return KV_E_MEMORY;
-    TRY(check_entries(path, entries, n, names, e));
-    return check_pairs(path, metadata, nmetadata, names, e);
+    for (int64_t i = 0; i < n; i++) {
+        names[i] = (named){entries[i].name, i};
+        if (strcmp(entries[i].name, SAFETENSORS_METADATA) == 0)
+            return file_bad(e, KV_E_VALUE, path,
+                            "no tensor can have the name \"" SAFETENSORS_METADATA "\"");
+    }
+    TRY(named_check(names, n, "tensor", path, e));
+    for (int64_t i = 0; i < nmetadata; i++) {
+        names[i] = (named){metadata[i].name, i};
+        if (!utf8_valid(metadata[i].text, strlen(metadata[i].text)))
+            return file_bad(e, KV_E_VALUE, path, "the metadata text \"%.*s\" is not UTF-8",
+                            SHOWN(metadata[i].name));
+    }
+    return named_check(names, nmetadata, "metadata text", path, e);
 }
 
 /* ---- The header ------------------------------------------------------------------------------ */

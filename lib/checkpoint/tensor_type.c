@@ -168,32 +168,24 @@ tensor_type tensor_type_of(kv_dtype dtype)
 
 /* ---- NumPy's files --------------------------------------------------------------------------- */
 
-static const struct {
-    tensor_type type;
-    char kind;
-    int width;
-} rows[] = {
-    {TENSOR_F64, 'f', 8}, {TENSOR_F32, 'f', 4}, {TENSOR_F16, 'f', 2}, {TENSOR_I64, 'i', 8},
-    {TENSOR_I32, 'i', 4}, {TENSOR_I16, 'i', 2}, {TENSOR_I8, 'i', 1},  {TENSOR_U64, 'u', 8},
-    {TENSOR_U32, 'u', 4}, {TENSOR_U16, 'u', 2}, {TENSOR_U8, 'u', 1},  {TENSOR_BOOL, 'b', 1},
-    {TENSOR_C64, 'c', 8},
-};
-
-#define NROWS (sizeof rows / sizeof *rows)
+bool npz_type_descr(tensor_type t, char *kind, int *width)
+{
+    static const char letters[] = {
+        [TENSOR_KIND_BOOL] = 'b',  [TENSOR_KIND_UNSIGNED] = 'u', [TENSOR_KIND_SIGNED] = 'i',
+        [TENSOR_KIND_FLOAT] = 'f', [TENSOR_KIND_COMPLEX] = 'c',  [TENSOR_KIND_NONE] = '\0'};
+    *kind = letters[types[t].kind];
+    *width = types[t].bytes;
+    return *kind && t != TENSOR_BF16 && !(*kind == 'f' && (*width == 1 || types[t].elements > 1));
+}
 
 bool npz_type_find(tensor_type *out, char kind, int width)
 {
-    for (size_t i = 0; i < NROWS; i++)
-        if (rows[i].kind == kind && rows[i].width == width)
-            return *out = rows[i].type, true;
-    return false;
-}
-
-bool npz_type_descr(tensor_type t, char *kind, int *width)
-{
-    for (size_t i = 0; i < NROWS; i++)
-        if (rows[i].type == t)
-            return *kind = rows[i].kind, *width = rows[i].width, true;
+    char letter;
+    int bytes;
+    for (int t = 0; t < TENSOR_NSAFE; t++)
+        if (types[t].bytes == width && npz_type_descr((tensor_type)t, &letter, &bytes) &&
+            letter == kind)
+            return *out = (tensor_type)t, true;
     return false;
 }
 

@@ -750,12 +750,6 @@ static int read_tree(reading *r, kv_err *e)
 
 /* ---- The archive ----------------------------------------------------------------------------- */
 
-static bool is_pickle(const char *name)
-{
-    const char *slash = strrchr(name, '/');
-    return strcmp(slash ? slash + 1 : name, "data.pkl") == 0;
-}
-
 static int find_root(reading *r, const zip_member **pkl, kv_err *e)
 {
     const torch_archive *a = r->a;
@@ -763,7 +757,7 @@ static int find_root(reading *r, const zip_member **pkl, kv_err *e)
     for (int64_t i = 0; i < a->n; i++) {
         if (i > 0 && strcmp(a->members[i - 1].name, a->members[i].name) == 0)
             return BAD(r, e, "two members have the name \"%.*s\"", SHOWN(a->members[i].name));
-        if (!is_pickle(a->members[i].name))
+        if (strcmp(checkpoint_base(a->members[i].name), "data.pkl") != 0)
             continue;
         if (*pkl)
             return BAD(r, e, "two members are pickles: %.*s and %.*s", SHOWN((*pkl)->name),

@@ -81,7 +81,8 @@ static int refuse(const reader *r, const char *why)
 /* The next byte other than a blank, '\0' at the end; a NUL in the text was refused before. */
 static char look(reader *r)
 {
-    while (r->at < r->n && strchr(" \t\r\n", r->text[r->at]))
+    while (r->at < r->n && (r->text[r->at] == ' ' || r->text[r->at] == '\t' ||
+                            r->text[r->at] == '\n' || r->text[r->at] == '\r'))
         r->at++;
     return r->at < r->n ? r->text[r->at] : '\0';
 }

@@ -1,10 +1,11 @@
 /* npz: what is written has the bytes that numpy.savez writes. */
 #include "checkpoint/npz.h"
 
-#include <fcntl.h>
-#include <unistd.h>
+#include <signal.h>
+#include <sys/resource.h>
 
 #include "npz_cases.h"
+#include "test_checkpoint.h"
 
 #define NAME "w.npz"
 
@@ -21,43 +22,36 @@ static void enter(checkpoint_entry *entries, const npz_case *cases, size_t n)
 }
 
 /* Writes an archive, each tensor in pieces of `step` bytes, the last one first. */
-static int write_all(int fd, const npz_case *cases, size_t n, int64_t step, int64_t *size,
-                     kv_err *e)
+static int write_all(const char *path, const npz_case *cases, size_t n, int64_t step, kv_err *e)
 {
+    const checkpoint_out_options quick = {.unsynced = true};
     checkpoint_entry entries[MOST] = {0};
-    npz_out out;
+    checkpoint_out *out;
     enter(entries, cases, n);
-    int code = npz_lay_out(&out, entries, (int64_t)n, size, NAME, e);
-    for (size_t i = 0; i < n && !code; i++) {
+    TRY(checkpoint_out_open(&out, path, entries, (int64_t)n, NULL, 0, &quick, e));
+    for (size_t i = 0; i < n; i++) {
         int64_t bytes;
         OWN(test_free) char *data = npz_data(&cases[i], &bytes);
-        CHECK_INT(out.entries[i].bytes, bytes);
         for (int64_t at = (bytes - 1) / step * step; bytes && at >= 0; at -= step) {
             int64_t part = bytes - at < step ? bytes - at : step;
-            CHECK_INT(pwrite(fd, data + at, (size_t)part, out.entries[i].begin + at), part);
-            npz_add(&out.entries[i], data + at, at, part);
+            CHECK_INT(checkpoint_out_put(out, (int64_t)i, at, data + at, part, e), KV_OK);
         }
     }
-    code = code ? code : npz_finish(&out, fd, NAME, e);
-    npz_release(&out);
-    return code;
+    return checkpoint_out_commit(out, e);
 }
 
 static void same_as(const char *name, const npz_case *cases, size_t ncases)
 {
-    size_t n;
-    char *want = npz_file(name, &n), *got = malloc(n + 1);
+    size_t n, got_n;
+    own_text *want = npz_file(name, &n);
+    own_folder d = folder_new();
+    const char *path = folder_file(&d, NAME);
     for (int64_t step = 1; step < 100; step *= 7) {
-        FILE *f = tmpfile();
-        int64_t size;
-        CHECK_OK(write_all(fileno(f), cases, ncases, step, &size, &e));
-        CHECK_INT(size, n);
-        CHECK_INT(pread(fileno(f), got, n + 1, 0), n);
+        CHECK_OK(write_all(path, cases, ncases, step, &e));
+        own_text *got = file_text(path, &got_n);
+        CHECK_INT(got_n, n);
         CHECK(memcmp(got, want, n) == 0);
-        fclose(f);
     }
-    mem_free(want);
-    free(got);
 }
 
 TEST(npz_write_bytes)
@@ -72,11 +66,11 @@ static void refused(const npz_case *cases, size_t n, kv_code code, const char *w
 {
     kv_err e = {0};
     checkpoint_entry entries[2] = {0};
-    npz_out out;
-    int64_t size;
+    out_tensor to[2];
+    own_buf text = {0};
+    int64_t directory;
     enter(entries, cases, n);
-    CHECK_INT(npz_lay_out(&out, entries, (int64_t)n, &size, NAME, &e), code);
-    npz_release(&out);
+    CHECK_INT(npz_lay_out(&text, &directory, to, entries, (int64_t)n, NAME, &e), code);
     CHECK_TEXT(e.text, want);
     CHECK_TEXT(e.hint, hint);
 }
@@ -112,21 +106,21 @@ TEST(npz_write_types)
 
 TEST(npz_write_no_memory)
 {
-    int64_t size;
-    FILE *f = tmpfile();
-    CHECK(FAILURES(write_all(fileno(f), npz_shapes, NSHAPED, 100, &size, &e)) < 200);
-    fclose(f);
+    own_folder d = folder_new();
+    CHECK(chdir(d.path) == 0);
+    CHECK(FAILURES(write_all(NAME, npz_shapes, NSHAPED, 100, &e)) < 200);
 }
 
+/* The text of an archive is written last. */
 TEST(npz_write_full)
 {
-    int64_t size;
-    int fd = open("/dev/full", O_WRONLY);
-    if (fd < 0)
-        test_skip("no /dev/full");
-    CHECK_ERR(write_all(fd, npz_types, 0, 1, &size, &e), KV_E_IO,
-              "cannot write \"" NAME "\": No space left on device");
-    close(fd);
+    own_folder d = folder_new();
+    checkpoint_out *out;
+    CHECK(chdir(d.path) == 0);
+    CHECK_OK(checkpoint_out_open(&out, NAME, NULL, 0, NULL, 0, NULL, &e));
+    signal(SIGXFSZ, SIG_IGN);
+    setrlimit(RLIMIT_FSIZE, &(struct rlimit){.rlim_max = RLIM_INFINITY});
+    CHECK_ERR(checkpoint_out_commit(out, &e), KV_E_IO, "cannot write \"" NAME "\": File too large");
 }
 
 /* The definition: a bit at a time. */

@@ -1,10 +1,11 @@
 /* num: numbers as text and back, against exact arithmetic and the C library. */
-#include "test.h"
+#include "test_checkpoint.h"
 
+#include <locale.h>
 #include <math.h>
 
 #include "base/num.h"
-#include "base/num_big.h"
+#include "base/num_power.h"
 
 static uint64_t random_state = 88172645463325252u;
 
@@ -50,24 +51,98 @@ static int same(double x, double y)
     return memcmp(&x, &y, sizeof x) == 0;
 }
 
-/* b = hi * 2^64 + lo */
-static void set128(num_big *b, uint64_t hi, uint64_t lo)
+/* ---- Large natural numbers ------------------------------------------------------------------- */
+
+/* The sum of limb[i] * 2^(32 i) for i < n, at most 8192 bits; limb[n - 1] is not 0. */
+typedef struct natural {
+    int n;
+    uint32_t limb[256];
+} natural;
+
+static void natural_set(natural *b, uint64_t x)
 {
-    num_big_set(b, hi);
+    b->n = 0;
+    for (; x; x >>= 32)
+        b->limb[b->n++] = (uint32_t)x;
+}
+
+static void natural_mul_add(natural *b, uint32_t factor, uint32_t term)
+{
+    uint64_t carry = term;
+    for (int i = 0; i < b->n; i++) {
+        carry += (uint64_t)b->limb[i] * factor;
+        b->limb[i] = (uint32_t)carry;
+        carry >>= 32;
+    }
+    if (carry)
+        b->limb[b->n++] = (uint32_t)carry;
+}
+
+static void natural_mul_pow5(natural *b, int exponent)
+{
+    const uint32_t pow5_13 = 1220703125; /* the largest power of 5 in 32 bits */
+    for (; exponent >= 13; exponent -= 13)
+        natural_mul_add(b, pow5_13, 0);
+    uint32_t rest = 1;
+    for (; exponent > 0; exponent--)
+        rest *= 5;
+    natural_mul_add(b, rest, 0);
+}
+
+static void natural_shift(natural *b, int bits)
+{
+    if (b->n == 0)
+        return;
+    int limbs = bits / 32;
+    memmove(b->limb + limbs, b->limb, (size_t)b->n * sizeof *b->limb);
+    memset(b->limb, 0, (size_t)limbs * sizeof *b->limb);
+    b->n += limbs;
+    if (bits % 32)
+        natural_mul_add(b, (uint32_t)1 << bits % 32, 0);
+}
+
+static uint32_t natural_div(natural *b, uint32_t divisor)
+{
+    uint64_t rest = 0;
+    for (int i = b->n - 1; i >= 0; i--) {
+        rest = rest << 32 | b->limb[i];
+        b->limb[i] = (uint32_t)(rest / divisor);
+        rest %= divisor;
+    }
+    while (b->n > 0 && b->limb[b->n - 1] == 0)
+        b->n--;
+    return (uint32_t)rest;
+}
+
+static int natural_compare(const natural *a, const natural *b)
+{
+    if (a->n != b->n)
+        return a->n < b->n ? -1 : 1;
+    for (int i = a->n - 1; i >= 0; i--) {
+        if (a->limb[i] != b->limb[i])
+            return a->limb[i] < b->limb[i] ? -1 : 1;
+    }
+    return 0;
+}
+
+/* b = hi * 2^64 + lo */
+static void set128(natural *b, uint64_t hi, uint64_t lo)
+{
+    natural_set(b, hi);
     for (int bits = 48; bits >= 0; bits -= 16)
-        num_big_mul_add(b, 65536, (uint32_t)(lo >> bits & 65535));
+        natural_mul_add(b, 65536, (uint32_t)(lo >> bits & 65535));
 }
 
 /* Whether g * 2^(floor(log2(10^k)) - 127) >= 10^k, by large integers. */
 static int reaches_power(uint64_t hi, uint64_t lo, int k)
 {
-    num_big g, power;
+    natural g, power;
     set128(&g, hi, lo);
-    num_big_set(&power, 1);
-    num_big_mul_pow5(k < 0 ? &g : &power, k < 0 ? -k : k);
+    natural_set(&power, 1);
+    natural_mul_pow5(k < 0 ? &g : &power, k < 0 ? -k : k);
     int shift = num_log2_pow10(k) - 127 - k;
-    num_big_shift(shift >= 0 ? &g : &power, shift >= 0 ? shift : -shift);
-    return num_big_compare(&g, &power) >= 0;
+    natural_shift(shift >= 0 ? &g : &power, shift >= 0 ? shift : -shift);
+    return natural_compare(&g, &power) >= 0;
 }
 
 TEST(num_powers_are_exact)
@@ -226,16 +301,16 @@ TEST(num_every_half)
 /* c * 2^q with all its digits: 123e-4. */
 static void exact_text(char *out, size_t size, uint64_t c, int q)
 {
-    num_big b;
-    num_big_set(&b, c);
+    natural b;
+    natural_set(&b, c);
     if (q < 0)
-        num_big_mul_pow5(&b, -q);
+        natural_mul_pow5(&b, -q);
     else
-        num_big_shift(&b, q);
+        natural_shift(&b, q);
     char digits[1300], *p = digits + sizeof digits;
     *--p = '\0';
     while (b.n > 0)
-        *--p = (char)('0' + num_big_div(&b, 10));
+        *--p = (char)('0' + natural_div(&b, 10));
     snprintf(out, size, "%se%d", p, q < 0 ? q : 0);
 }
 
@@ -516,4 +591,29 @@ TEST(num_fixed_as_printf)
     CHECK_INT(num_fixed(NULL, 0, -INFINITY, 3, 'f'), 4);
     num_fixed(got, sizeof got, NAN, 3, 'e');
     CHECK_TEXT(got, "nan");
+}
+
+/* A locale whose decimal point is a comma, made for this test. */
+TEST(num_of_any_locale)
+{
+    static const char source[] = "LC_NUMERIC\ndecimal_point \"<U002C>\"\nthousands_sep \"\"\n"
+                                 "grouping -1\nEND LC_NUMERIC\n";
+    static const char tie[] = "1.00000000000000011102230246251565404236316680908203125";
+    char text[32];
+    double x;
+    own_folder d = folder_new();
+    CHECK(chdir(d.path) == 0);
+    file_fill("comma.txt", source, sizeof source - 1);
+    CHECK(system("localedef -c -f ANSI_X3.4-1968 -i comma.txt ./comma >said 2>&1") >= 0);
+    setenv("LOCPATH", ".", 1);
+    locale_t comma = newlocale(LC_NUMERIC_MASK, "comma", (locale_t)0);
+    if (!comma)
+        test_skip("no localedef");
+    uselocale(comma);
+    snprintf(text, sizeof text, "%.1f", 2.5);
+    CHECK_TEXT(text, "2,5");
+    num_fixed(text, sizeof text, 2.5, 1, 'f');
+    CHECK_TEXT(text, "2.5");
+    CHECK_INT(num_parse(tie, sizeof tie - 1, NUM_BINARY64, &x, NULL), sizeof tie - 1);
+    CHECK(same(x, 1));
 }
