@@ -51,11 +51,8 @@ $(BUILD)/bench_small: tests/bench/small.c $(BUILD)/libkvstore.so $(BUILD)/flags
 bench-scale: all $(BUILD)/kvbench ## how the time of a push grows with bytes and with keys
 	@BUILD=$(BUILD) tests/bench/scale
 
-bench-quantise: $(BUILD)/bench_quantise ## compressing gradients as a fraction of what the memory allows
-	$<
-
-# Their limits are loops of their own, which get everything that the compiler can do on this machine.
-$(BUILD)/tests/bench/quantise.o $(BUILD)/tests/bench/rows.o: ALL_CFLAGS += -O3 -march=native -fno-math-errno
+# Its limits are loops of its own, which get everything that the compiler can do on this machine.
+$(BUILD)/tests/bench/rows.o: ALL_CFLAGS += -O3 -march=native -fno-math-errno
 
 bench-dist: all $(BUILD)/bench_dist ## the types of several machines beside plain MPI loops
 	mpirun --oversubscribe --bind-to none -n 2 $(BUILD)/bench_dist sums
@@ -90,4 +87,4 @@ $(BUILD)/gpu_bench: $(call obj,tests/device/bench.c) $(filter-out %/cmd_bench.o 
 	$(link_shared) $(LDLIBS_CLI) $(LDLIBS_LIB)
 
 -include $(patsubst %.o,%.d,$(call obj,$(wildcard tests/bench/*.c tests/bench/kvbench/*.c)))
-.PHONY: bench bench-optimizers bench-dot bench-rows bench-checkpoints bench-instructions bench-small bench-scale bench-quantise bench-dist bench-growth peers bench-gpu
+.PHONY: bench bench-optimizers bench-dot bench-rows bench-checkpoints bench-instructions bench-small bench-scale bench-dist bench-growth peers bench-gpu
