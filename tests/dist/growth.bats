@@ -1,5 +1,5 @@
 # What a rank needs as there are more of them: connections and memory, which grow with ranks at most,
-# and for each key not at all. bench/GROWTH.md has the curves; sim/run checks the same of more ranks.
+# and for each key not at all. bench/GROWTH.md has the figures; sim/run checks the same of more ranks.
 
 load ../cli/help
 needs=mpi
