@@ -12,9 +12,6 @@ $(BUILD)/bench/%: tests/bench/%.c $(BUILD)/flags | libraries
 bench-optimizers: $(BUILD)/bench_optimizers ## each optimizer as a fraction of what the memory allows
 	$<
 
-bench-dot: $(BUILD)/bench_dot ## products of matrices beside OpenBLAS (libopenblas0), where it is installed
-	$<
-
 bench-rows: $(BUILD)/bench_rows ## row_sparse values, summed and in a store, beside plain loops
 	$<
 
@@ -48,14 +45,8 @@ bench-small: all $(BUILD)/bench_small ## single calls and tiny keys by the publi
 $(BUILD)/bench_small: tests/bench/small.c $(BUILD)/libkvstore.so $(BUILD)/flags
 	$(call say,LD)$(CC) -std=c17 -D_GNU_SOURCE -O3 -march=native $(WARN) -Isrc -Ilib/array -Ilib/base -Ilib -o $@ $< -L$(BUILD) -lkvstore -Wl,-rpath,'$$ORIGIN' -pthread
 
-bench-scale: all $(BUILD)/kvbench ## how the time of a push grows with bytes and with keys
-	@BUILD=$(BUILD) tests/bench/scale
-
-bench-quantise: $(BUILD)/bench_quantise ## compressing gradients as a fraction of what the memory allows
-	$<
-
-# Their limits are loops of their own, which get everything that the compiler can do on this machine.
-$(BUILD)/tests/bench/quantise.o $(BUILD)/tests/bench/rows.o: ALL_CFLAGS += -O3 -march=native -fno-math-errno
+# Its limits are loops of its own, which get everything that the compiler can do on this machine.
+$(BUILD)/tests/bench/rows.o: ALL_CFLAGS += -O3 -march=native -fno-math-errno
 
 bench-dist: all $(BUILD)/bench_dist ## the types of several machines beside plain MPI loops
 	mpirun --oversubscribe --bind-to none -n 2 $(BUILD)/bench_dist sums
@@ -90,4 +81,4 @@ $(BUILD)/gpu_bench: $(call obj,tests/device/bench.c) $(filter-out %/cmd_bench.o 
 	$(link_shared) $(LDLIBS_CLI) $(LDLIBS_LIB)
 
 -include $(patsubst %.o,%.d,$(call obj,$(wildcard tests/bench/*.c tests/bench/kvbench/*.c)))
-.PHONY: bench bench-optimizers bench-dot bench-rows bench-checkpoints bench-instructions bench-small bench-scale bench-quantise bench-dist bench-growth peers bench-gpu
+.PHONY: bench bench-optimizers bench-rows bench-checkpoints bench-instructions bench-small bench-dist bench-growth peers bench-gpu

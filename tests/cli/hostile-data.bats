@@ -101,19 +101,19 @@ expect <<END\n\u009b\nEND' >"$name.kv"
     mentions -5 'x\x1b[31m\u{9b}2J\u{202e}\u{2066}\u{2028}.kv:' kvctl "$name.kv" # the names can still be told
 }
 
-@test "hostile: lines of 100 MB" {
-    times 100000000 a >a
+@test "hostile: lines of 20 MB, and of 100" {
+    times 20000000 a >a
     { printf '# '; cat a; printf '\nprint 1\n'; } >comment.kv
     { printf 'x = "'; cat a; printf '"\nprint len(x)\n'; } >text.kv
     { printf 'init '; cat a; printf ' 1\n'; } >key.kv
-    times 100000000 1 >1.csv
+    times 20000000 1 >1.csv
     { printf '1\n'; cat a; } >word.csv
     { printf '["'; cat a; printf '"]'; } >word.json
     times 50000000 1, >wide.csv
     printf '1\n' >>wide.csv
     rm a
     gives 1 timeout 60 kvctl comment.kv
-    gives 100000000 timeout 60 kvctl text.kv
+    gives 20000000 timeout 60 kvctl text.kv
     begins -2 'key.kv:1:6: error[syntax]: a key has at most 4096 bytes' timeout 60 kvctl key.kv
     assert [ "${#output}" -lt 1000 ]
     local start=1111111111111111111111111111111111111111
@@ -171,8 +171,11 @@ expect <<END\n\u009b\nEND' >"$name.kv"
 
 @test "hostile: a script in which everything is wrong" {
     yes 'pull nobody' | head -n 100000 >s.kv
-    gives 100000 timeout 60 bash -c 'kvctl -k s.kv 2>&1 | grep -c "error.key.: key \"nobody\" was never initialised"'
-    run bash -c "kvctl -k s.kv 2>&1 | tail -n 4"
+    local code=0
+    timeout 60 kvctl -k s.kv >out 2>&1 || code=$?
+    assert_equal "$code" 3
+    gives 100000 grep -c 'error.key.: key "nobody" was never initialised' out
+    run tail -n 4 out
     assert_output 's.kv:100000:6: error[key]: key "nobody" was never initialised
  100000 : pull nobody
       :      ^^^^^^
@@ -216,12 +219,13 @@ tensors()
     kvctl -c 'write [[1, 2], [3, 4.5]] x.csv; write arange(3, dtype="float64") x.json
               write ones(2, 2) x.npy; init a,b [ones(2), zeros(3)]; pull a,b > x.safetensors'
     for file in x.csv x.json x.npy x.safetensors; do
-        local size kind=${file#x.}
-        size=$(wc -c <$file)
+        local size kind=${file#x.} all
+        all=$(od -An -v -tx1 $file | tr -d '\n' | sed 's/ /\\x/g') # printf is no process
+        size=$((${#all} / 4))
         # One kvctl a file: each variant is a statement, and -k goes on behind a refusal.
         for ((i = 0; i < size; i += 1 + size / 100)); do
-            head -c $i $file >"cut-$i.$kind"
-            { head -c $i $file; printf '\xff'; tail -c +$((i + 2)) $file; } >"byte-$i.$kind"
+            printf %b "${all:0:4*i}" >"cut-$i.$kind"
+            printf %b "${all:0:4*i}\\xff${all:4*i+4}" >"byte-$i.$kind"
             printf 'x = @cut-%d.%s\nx = @byte-%d.%s\n' $i $kind $i $kind
         done >$kind.kv
         run timeout 60 kvctl -k $kind.kv

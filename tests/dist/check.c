@@ -906,7 +906,7 @@ static void check_async_shared(void)
 
 static void check_many_keys(void)
 {
-    enum { N = 100000 };
+    enum { N = 20000 };
     own_kv *s = make("dist_sync");
     kv_key *keys = calloc(N, sizeof *keys);
     kv_array **a = calloc(N, sizeof *a), **outs = calloc(N, sizeof *outs);

@@ -67,7 +67,7 @@ END
         echo "if rank() == 1 { write a a2.npy; write w[0] x2.npy; write w[1] y2.npy; write w[2] z2.npy }"
     } >job.kv
     run -0 kvctl -f one.kv
-    for seed in 1 2 3 4 5 6; do
+    for seed in 1 2 3; do
         KVSTORE_SHARED_MEMORY=$((seed % 2)) job "$seed" -n 3 -s $((seed % 3)) job.kv
         assert_success
         for x in a x y z; do
@@ -100,7 +100,7 @@ if rank() == 1 {
     print(sum(w[0]), sum(w[1]))
 }
 END
-    for seed in 1 2 3 4; do
+    for seed in 2 3; do
         rm -f pushed
         job "$seed" -n 3 -s $((seed % 3)) job.kv
         assert_success
@@ -148,14 +148,12 @@ assert v[1] == w[1]
 barrier
 if rank() == 0 { print r }
 END
-    for seed in 1 2; do
-        job $seed -n 2 --set kind=dist_sync since.kv
-        assert_success
-        assert_output "[0] [8, 8]"
-        job $seed -n 2 -s 2 --set kind=dist_async since.kv
-        assert_success
-        assert_output "[0] [16, 16]"
-    done
+    job 1 -n 2 --set kind=dist_sync since.kv
+    assert_success
+    assert_output "[0] [8, 8]"
+    job 2 -n 2 -s 2 --set kind=dist_async since.kv
+    assert_success
+    assert_output "[0] [16, 16]"
 }
 
 # Where it is set, a wait by it lasts an hour: ranks are given up after 5 s here, or nobody ends the job.

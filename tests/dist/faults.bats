@@ -48,16 +48,17 @@ script()
     done
 }
 
-@test "faults: a worker is killed at each phase" {
-    for phase in "${phases[@]}"; do
+# Whoever is killed, the start of MPI, which sim/ does not run, and each other phase once or twice: sim/ draws all.
+@test "faults: a worker is killed" {
+    for phase in create push mid-pull; do
         script "$phase" 1 "kill -9 \$PPID" >job.kv
         job -6 -n 3 job.kv
         assert_named "rank 1 (worker) was killed by signal 9" 0 2
     done
 }
 
-@test "faults: the first rank is killed at each phase" {
-    for phase in "${phases[@]}"; do
+@test "faults: the first rank is killed" {
+    for phase in create init mid-push barrier; do
         script "$phase" 0 "kill -9 \$PPID" >job.kv
         job -6 -n 2 -s 1 job.kv
         assert_named "rank 0 (worker) was killed by signal 9" 1
@@ -65,8 +66,8 @@ script()
     done
 }
 
-@test "faults: a server is killed at each phase" {
-    for phase in "${phases[@]}"; do
+@test "faults: a server is killed" {
+    for phase in create mid-push pull; do
         script "$phase" 1 "$kill_server" >job.kv
         job -6 -n 2 -s 1 job.kv
         assert_named "rank 2 (server) was killed by signal 9" 0 1

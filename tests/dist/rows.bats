@@ -13,7 +13,7 @@ init 8 row_sparse(uniform((7003, 170), low=-1, seed=3))
 init 9 row_sparse([[i, -i] for i in 0..10])
 END
     cat > rounds.kv <<'END'
-for i in 0..3 {
+for i in 0..1 {
     push 7 [uniform((7003, 170), low=-1, seed=i*10+r) for r in who]
     push 7 [row_sparse(uniform((5, 170), low=-1, seed=i*10+r), [i, 40*r+5, 40*r+6, 6000, 7002], (7003, 170)) for r in who]
     push 1 [row_sparse(uniform((1, 400000), low=-1, seed=i*10+r), [1], (3, 400000)) for r in who]

@@ -30,18 +30,6 @@ load ../cli/help
     done
 }
 
-@test "bench-scale: grows in bytes and in keys" {
-    make_here "$build/kvbench"
-    BUILD=$build run -0 "$top/tests/bench/scale" --quick
-    [ "${#lines[@]}" -eq 9 ]
-    assert_line --regexp '^1 MB .* ps a byte'
-    assert_line --regexp '^16 MB '
-    assert_line --regexp '^10 keys .* ns a key'
-    assert_line --regexp '^10000 keys '
-    assert_line --regexp '^time grows with bytes to the power of -?[0-9.]+, that of the loop with -?[0-9.]+: (faster than )?linear$'
-    assert_line --regexp '^time grows with keys to the power of [0-9.]+, that of the loop with [0-9.]+: (faster than )?linear$'
-}
-
 @test "bench-growth: a row for each job, and curves" {
     [ -e "$build/kvstore_mpi.so" ] && command -v mpirun >/dev/null || skip "built without MPI"
     make_here "$build/growth_mpi"

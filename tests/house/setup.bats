@@ -146,7 +146,7 @@ lacks()
         mkdir -p "$folder/build"
         cp -r "$top"/{Makefile,lib,src,scripts} "$folder"
         cp "$build/no_loops.c" "$folder/build/rule_loops.c"
-        make -s -C "$folder" -o build/rule_loops.c MPI=0 CUDA=0 PYTHON=0 PARTS=lib/io build/libkvstore.a
+        make -s -C "$folder" -o build/rule_loops.c MPI=0 CUDA=0 PYTHON=0 PARTS=lib/engine build/libkvstore.a
     done
     cmp one/build/libkvstore.a two/deeper/build/libkvstore.a
     (cd two/deeper && "$build/loops" src/optimizers/*.kvu src/merges/{dare_ties,linear,slerp,ties}.kvu loops.c)

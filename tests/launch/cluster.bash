@@ -139,23 +139,27 @@ job()
 # takes itself as it ends (PMIx_server_finalize).
 is_locked()
 {
-    [[ $(cat "/proc/$1/comm" 2>/dev/null) == orted && $(cat "/proc/$1/wchan") == *futex* ]] &&
-        [ "$(ls "/proc/$1/task" | wc -l)" = 1 ]
+    local name waits='' threads
+    read -r name 2>/dev/null <"/proc/$1/comm" && [ "$name" = orted ] || return
+    read -r waits 2>/dev/null <"/proc/$1/wchan" || true # without an end of line
+    threads=("/proc/$1/task"/*)
+    [[ $waits == *futex* && ${#threads[@]} = 1 ]]
 }
 
-# What of the job is left: processes in the namespaces of the hosts, folders in their /tmp.
+# What of the job is left: processes in the namespaces of the hosts, folders in their /tmp. It is asked again and
+# again, so by few processes.
 left_behind()
 {
-    local host pid
+    local host pid words
     for host in n0 n1 n2; do
-        on "$host" find /tmp -maxdepth 1 -name 'kvctl-*'
+        compgen -G "/proc/$(<"$work/$host.pid")/root/tmp/kvctl-*"
     done
     while read -r host; do
         for pid in $(ip netns pids "$host"); do
             if is_locked "$pid"; then
                 kill -9 "$pid"
-            else
-                tr '\000' ' ' 2>/dev/null <"/proc/$pid/cmdline" | grep 'kvctl \|mpirun\|orted\|prte'
+            elif mapfile -d '' -t words 2>/dev/null <"/proc/$pid/cmdline"; then
+                [[ "${words[*]} " != *@('kvctl '|mpirun|orted|prte)* ]] || echo "${words[*]}"
             fi
         done
     done <"$work/spaces"

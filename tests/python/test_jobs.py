@@ -57,9 +57,9 @@ class Jobs(unittest.TestCase):
         return run("kvctl", "launch", *words, cwd=self.folder.name, code=code, test=self, **more)
 
     def test_train_as_a_job_has_the_loss_of_the_script(self):
-        ours = run("kvctl", "launch", "-n", "4", "-s", "2", "--python", "train.py", cwd=TOP / "examples", test=self)
-        script = run("kvctl", "launch", "-n", "4", "-s", "2", "train-dist.kv", cwd=TOP / "examples", test=self)
-        self.assertEqual(ours, "[0] loss 5.3803, workers: 4\n")
+        ours = run("kvctl", "launch", "-n", "2", "-s", "1", "--python", "train.py", cwd=TOP / "examples", test=self)
+        script = run("kvctl", "launch", "-n", "2", "-s", "1", "train-dist.kv", cwd=TOP / "examples", test=self)
+        self.assertEqual(ours, "[0] loss 5.3803, workers: 2\n")
         self.assertEqual(ours, script)
 
     def test_train_goes_on_from_a_checkpoint(self):
@@ -74,8 +74,8 @@ class Jobs(unittest.TestCase):
                       run("kvctl", "launch", "-n", "5", "--python", "federated.py", cwd=TOP / "examples", test=self))
 
     def test_mpirun_alone(self):
-        out = run("mpirun", "--oversubscribe", "-n", "3", "python3", "train.py", cwd=TOP / "examples", test=self)
-        self.assertEqual(out, "loss 5.3803, workers: 3\n")
+        out = run("mpirun", "--oversubscribe", "-n", "2", "python3", "train.py", cwd=TOP / "examples", test=self)
+        self.assertEqual(out, "loss 5.3803, workers: 2\n")
 
     def test_numbers_before_a_store_joins_the_ranks(self):
         path = self.program("""
@@ -95,7 +95,7 @@ elif numbers[0] == 1:
 
     def test_an_optimizer_that_changes_under_way(self):
         path = self.program("""
-kv = mx.kv.create(sys.argv[1])
+kv = mx.kv.create("dist_sync")
 kv.init(0, np.zeros(1))
 o = mx.optimizer.SGD(lr_scheduler=mx.lr_scheduler.FactorScheduler(1, 0.5, base_lr=1.0))
 kv.set_optimizer(o)
@@ -123,10 +123,9 @@ except mx.KVError as e:
     print(e.code)
 kv.barrier()
 """)
-        for servers in ("0", "2"):
-            out = self.job("-n", "2", "-s", servers, "--python", path, "dist_sync")
-            self.assertEqual(out.count("[-2.0, -2.25, -2.75, -3.0] 4 1.0"), 2, out)
-            self.assertEqual(out.count("unsupported"), 2, out)
+        out = self.job("-n", "2", "-s", "2", "--python", path)
+        self.assertEqual(out.count("[-2.0, -2.25, -2.75, -3.0] 4 1.0"), 2, out)
+        self.assertEqual(out.count("unsupported"), 2, out)
 
     def test_waits_for_other_ranks_end_on_ctrl_c(self):
         """Rank 1 comes when rank 0 was interrupted; then both go on."""
@@ -225,27 +224,27 @@ kv.pull("w", np.zeros(2, "float32"))  # place 1
         lines = pathlib.Path(path).read_text().split("\n")
         at = [next(i for i, line in enumerate(lines, 1) if f"# place {r}" in line) for r in range(2)]
         name = os.path.basename(path)
-        for servers in ((), ("-s", "1")):
-            out = self.job("-n", "2", *servers, "--python", path, code=6)
-            self.assertIn(f"kvctl: deadlock: all ranks wait for each other; rank 0: barrier, {name}:{at[0]}; "
-                          f"rank 1: pull w, round 1 lacks rank 0, {name}:{at[1]}\n", out)
+        self.assertIn(f"kvctl: deadlock: all ranks wait for each other; rank 0: barrier, {name}:{at[0]}; "
+                      f"rank 1: pull w, round 1 lacks rank 0, {name}:{at[1]}\n",
+                      self.job("-n", "2", "--python", path, code=6))
 
     def test_local_ranks_dead_nodes_and_classes(self):
         path = self.program("""
-kv = mx.kv.create(sys.argv[1])
-print(type(kv).__name__, kv.local_rank, kv.get_num_dead_node(6), kv.get_num_dead_node(4, -2), kv.get_num_dead_node(2, -2),
-      kv.get_num_dead_node(1, -2), type(kv).is_capable("optimizer"))
-try:
-    kv.set_optimizer(mx.optimizer.SGD())
-except NotImplementedError as e:
-    print(e.code)
-kv.barrier()
+for name in sys.argv[1:]:
+    kv = mx.kv.create(name)
+    print(type(kv).__name__, kv.local_rank, kv.get_num_dead_node(6), kv.get_num_dead_node(4, -2), kv.get_num_dead_node(2, -2),
+          kv.get_num_dead_node(1, -2), type(kv).is_capable("optimizer"))
+    try:
+        kv.set_optimizer(mx.optimizer.SGD())
+    except NotImplementedError as e:
+        print(e.code, type(kv).__name__)
+    kv.barrier()
 """)
-        for name, cls, can in (("Horovod", "Horovod", False), ("byteps", "BytePS", False), ("dist_sync", "KVStore", True)):
-            out = self.job("-n", "3", "--python", path, name)
+        out = self.job("-n", "3", "--python", path, "Horovod", "byteps", "dist_sync")
+        for cls, can in (("Horovod", False), ("BytePS", False), ("KVStore", True)):
             for r in range(3):
                 self.assertRegex(out, f"{cls} {r} 0 3 {3 if can else '[0-3]'} 0 {can}")
-            self.assertEqual(out.count("unsupported"), 0 if can else 3, out)
+            self.assertEqual(out.count(f"unsupported {cls}"), 0 if can else 3, out)
         out = self.job("-n", "2", "-s", "1", "--python", path, "dist_sync")
         self.assertRegex(out, "KVStore 1 0 [12] 1 0 True")
 
