@@ -397,7 +397,6 @@ typedef struct pass {
     int64_t outer, n, inner, blocks;
     char *to;
     int64_t columns, each; /* pieces of ROW columns; pieces of work that a thread takes at once */
-    _Atomic bool *stopped;
 } pass;
 
 /* n elements of the source from number i on, as the loop reads them: in place, or in scratch. */
@@ -444,14 +443,12 @@ static void reduce_rows(const pass *p, int64_t o, int64_t b, int64_t n, int64_t 
     memcpy(p->to + ((o * p->blocks + b) * p->inner + c) * bytes, lanes, (size_t)(w * bytes));
 }
 
-static void run_part(void *arg, int64_t part, int worker)
+static int run_part(void *arg, int64_t part, int worker, kv_err *e)
 {
     const pass *p = arg;
     int64_t at = part * p->each, all = p->outer * p->blocks * p->columns;
     int64_t c = at % p->columns, b = at / p->columns % p->blocks, o = at / p->columns / p->blocks;
-    (void)worker;
-    if (stop_shared(p->stopped))
-        return;
+    (void)worker, (void)e;
     for (int64_t left = at_most(all - at, p->each); left > 0; left--) {
         int64_t n = at_most(p->n - b * REDUCE_BLOCK, REDUCE_BLOCK);
         if (p->inner == 1)
@@ -464,6 +461,7 @@ static void run_part(void *arg, int64_t part, int worker)
             b = b == p->blocks ? 0 : b;
         }
     }
+    return KV_OK;
 }
 
 /* Runs p into a new block. Errors: memory, interrupted. */
@@ -477,11 +475,7 @@ static int run_pass(pass *p, kv_err *e)
     p->to = mem_alloc(results * p->blocks, (size_t)p->loop->bytes, e);
     if (!p->to)
         return KV_E_MEMORY;
-    _Atomic bool stopped = false;
-    /* cppcheck-suppress autoVariables ; read by parts of the run below alone */
-    p->stopped = &stopped;
-    pool_run((p->outer * p->blocks * p->columns + p->each - 1) / p->each, run_part, p);
-    return stopped ? stop_error(e) : KV_OK;
+    return pool_each((p->outer * p->blocks * p->columns + p->each - 1) / p->each, run_part, p, e);
 }
 
 /* The results of a pass and of those behind it, in *made: outer * inner of loop->bytes. */

@@ -299,7 +299,6 @@ typedef struct sort_job {
     int64_t lines, n, each; /* lines that a thread sorts at once */
     char *room, *other;     /* of each worker, for two lines; of a long line, and as much again */
     int64_t run;            /* items of a run of a long line */
-    _Atomic bool stopped;
 } sort_job;
 
 /* Makes items of n elements from number i of the source on, which is number `at` of its line. */
@@ -336,56 +335,66 @@ static void give_items(const sort_job *j, const char *items, int64_t i, int64_t 
 
 /* ---- Many lines ---- */
 
-static void sort_lines(void *arg, int64_t part, int worker)
+static int sort_lines(void *arg, int64_t part, int worker, kv_err *e)
 {
     sort_job *j = arg;
     int64_t end = at_most(j->lines, (part + 1) * j->each), size = j->n * j->items->bytes;
     char *items = j->room + 2 * size * worker;
-    if (stop_shared(&j->stopped))
-        return;
+    (void)e;
     for (int64_t i = part * j->each; i < end; i++) {
         make_items(j, items, i * j->n, j->n, 0);
         j->items->sort(items, items + size, j->n);
         give_items(j, items, i * j->n, j->n);
     }
+    return KV_OK;
 }
 
 /* ---- A long line ---- */
 
 /* j->lines is the number of the line here. */
-static void sort_run(void *arg, int64_t part, int worker)
+static int sort_run(void *arg, int64_t part, int worker, kv_err *e)
 {
     sort_job *j = arg;
     int64_t at = part * RUN, n = at_most(j->n - at, RUN), bytes = j->items->bytes;
-    (void)worker;
-    if (stop_shared(&j->stopped))
-        return;
+    (void)worker, (void)e;
     make_items(j, j->room + at * bytes, j->lines * j->n + at, n, at);
     j->items->sort(j->room + at * bytes, j->other + at * bytes, n);
+    return KV_OK;
 }
 
 /* A piece of the result of a pair of runs; runs are a multiple of RUN long. */
-static void merge_piece(void *arg, int64_t part, int worker)
+static int merge_piece(void *arg, int64_t part, int worker, kv_err *e)
 {
     sort_job *j = arg;
     int64_t bytes = j->items->bytes, at = part * RUN, begin = at / (2 * j->run) * (2 * j->run);
     int64_t na = at_most(j->n - begin, j->run), nb = at_most(j->n - begin - na, j->run);
     const char *a = j->room + begin * bytes;
-    (void)worker;
-    if (stop_shared(&j->stopped))
-        return;
+    (void)worker, (void)e;
     j->items->merge(j->other + at * bytes, a, na, a + na * bytes, nb, at - begin,
                     at_most(j->n - at, RUN));
+    return KV_OK;
 }
 
-static void give_piece(void *arg, int64_t part, int worker)
+static int give_piece(void *arg, int64_t part, int worker, kv_err *e)
 {
     sort_job *j = arg;
     int64_t at = part * RUN;
-    (void)worker;
-    if (stop_shared(&j->stopped))
-        return;
+    (void)worker, (void)e;
     give_items(j, j->room + at * j->items->bytes, j->lines * j->n + at, at_most(j->n - at, RUN));
+    return KV_OK;
+}
+
+static int sort_line(sort_job *j, kv_err *e)
+{
+    int64_t pieces = (j->n + RUN - 1) / RUN;
+    TRY(pool_each(pieces, sort_run, j, e));
+    for (j->run = RUN; j->run < j->n; j->run *= 2) {
+        TRY(pool_each(pieces, merge_piece, j, e));
+        char *swap = j->room;
+        j->room = j->other;
+        j->other = swap;
+    }
+    return pool_each(pieces, give_piece, j, e);
 }
 
 static int sort_all(sort_job *j, int64_t lines, kv_err *e)
@@ -399,22 +408,11 @@ static int sort_all(sort_job *j, int64_t lines, kv_err *e)
     j->other = room + size;
     j->lines = lines;
     j->each = j->n < STOP_EVERY ? STOP_EVERY / j->n : 1;
-    if (!is_long)
-        pool_run((lines + j->each - 1) / j->each, sort_lines, j);
-    for (int64_t i = 0; i < lines && is_long && !j->stopped; i++) {
-        j->lines = i;
-        int64_t pieces = (j->n + RUN - 1) / RUN;
-        pool_run(pieces, sort_run, j);
-        for (j->run = RUN; j->run < j->n && !j->stopped; j->run *= 2) {
-            pool_run(pieces, merge_piece, j);
-            char *swap = j->room;
-            j->room = j->other;
-            j->other = swap;
-        }
-        pool_run(pieces, give_piece, j);
-    }
+    int rc = is_long ? KV_OK : pool_each((lines + j->each - 1) / j->each, sort_lines, j, e);
+    for (j->lines = 0; is_long && j->lines < lines && !rc; j->lines++)
+        rc = sort_line(j, e);
     mem_free_data(room);
-    return j->stopped ? stop_error(e) : KV_OK;
+    return rc;
 }
 
 /* ---- Axes ---- */

@@ -506,7 +506,7 @@ int patch_join(const char *path, patch *const *patches, int n, const patch_optio
     if (!rc && !(rc = patch_check_links(patches, n, wrong, e)) &&
         !(rc = patch_chain_init(&j.chain, patches, n, e)) && !(o && o->check_only) &&
         !(rc = index_keys(&j, e)) &&
-        !(rc = new_joiners(&j, e)) && !(rc = patch_each(j.chain.nkeys, join_key, &j, e)))
+        !(rc = new_joiners(&j, e)) && !(rc = pool_each(j.chain.nkeys, join_key, &j, e)))
         rc = patch_write(path, &j.index, &j.spool, o, &bytes, e);
     if (!rc && made) {
         patch_index_summarise(&j.index, made);
