@@ -619,7 +619,7 @@ static int reduce_job(kv_array **out, kv_array *a, reduce_op op, const layout *l
     const void *src;
     void *dst;
     kv_dtype to = result_dtype(op, kv_array_dtype(a));
-    TRY(kv_array_new_raw(&made, to, l->ndim, l->shape, kv_array_ctx(a), e));
+    TRY(array_make(&made, &dst, to, l->ndim, l->shape, kv_array_ctx(a), e));
     int64_t results = kv_array_size(made);
     if (results && l->n == 0 && op >= REDUCE_MAX)
         return kv_err_set(e, KV_E_VALUE, "%s() of no elements has no value", reduce_name(op));
@@ -631,7 +631,6 @@ static int reduce_job(kv_array **out, kv_array *a, reduce_op op, const layout *l
               .inner = l->inner};
     p.converts = p.from != p.loop->read;
     TRY(kv_array_read(a, &src, e));
-    TRY(kv_array_write(made, &dst, e));
     if (!results)
         return array_hand_out(out, &made);
     p.src = src;
@@ -731,10 +730,9 @@ static int reduce_scaled(kv_array *made, kv_array *a, int by, reduce_op op, cons
     const void *from;
     void *to;
     int64_t n = kv_array_size(a);
-    TRY(kv_array_new_raw(&scaled, KV_FLOAT64, kv_array_ndim(a), kv_array_shape(a), kv_array_ctx(a),
-                         e));
+    TRY(array_make(&scaled, &to, KV_FLOAT64, kv_array_ndim(a), kv_array_shape(a), kv_array_ctx(a),
+                   e));
     TRY(kv_array_read(a, &from, e));
-    TRY(kv_array_write(scaled, &to, e));
     for (int64_t i = 0; i < n; i++) {
         TRY(stop_check_at(i, e));
         ((double *)to)[i] = ((const double *)from)[i] * ldexp(1, by);

@@ -162,8 +162,7 @@ int scan_sum(kv_array **out, kv_array *a, int64_t axis, kv_dtype to, kv_err *e)
     j.wide = kv_dtype_is_float(to) ? KV_FLOAT64 : KV_INT64;
     TRY(ndim ? arrange_axis(&axis, ndim, e) : KV_OK);
     TRY(kv_array_read(a, &src, e));
-    TRY(kv_array_new_raw(&made, to, ndim, kv_array_shape(a), kv_array_ctx(a), e));
-    TRY(kv_array_write(made, &dst, e));
+    TRY(array_make(&made, &dst, to, ndim, kv_array_shape(a), kv_array_ctx(a), e));
     if (kv_array_size(a) == 0)
         return array_hand_out(out, &made);
     j.from = src;

@@ -299,8 +299,7 @@ int array_slice(kv_array **out, kv_array *a, const array_range *ranges, int n, k
     int64_t rows[KV_MAX_NDIM], bytes = kv_dtype_bytes(kv_array_dtype(a));
     TRY(find_part(&p, a, ranges, n, e));
     TRY(kv_array_read(a, &src, e));
-    TRY(kv_array_new_raw(&made, kv_array_dtype(a), p.ndim, p.shape, kv_array_ctx(a), e));
-    TRY(kv_array_write(made, &dst, e));
+    TRY(array_make(&made, &dst, kv_array_dtype(a), p.ndim, p.shape, kv_array_ctx(a), e));
     strided_rows(rows, p.ndim, p.shape);
     if (p.places)
         TRY(move_picked(&p, (void *)(uintptr_t)src, dst, bytes, false, false, e));
@@ -474,9 +473,8 @@ int pick_ids(kv_array **places, kv_array *ids, int axis, int64_t len, int64_t st
     const void *from;
     void *to;
     TRY(kv_array_read(ids, &from, e));
-    TRY(kv_array_new_raw(&made, KV_INT64, kv_array_ndim(ids), kv_array_shape(ids),
-                         (kv_ctx){KV_CPU, 0}, e));
-    TRY(kv_array_write(made, &to, e));
+    TRY(array_make(&made, &to, KV_INT64, kv_array_ndim(ids), kv_array_shape(ids),
+                   (kv_ctx){KV_CPU, 0}, e));
     id_job j = {.ids = from,
                 .dtype = kv_array_dtype(ids),
                 .n = kv_array_size(ids),
@@ -539,11 +537,7 @@ int pick_mask(kv_array **places, kv_array *mask, int64_t stride, kv_err *e)
     const void *from;
     void *to;
     own_array *made = NULL, *truth = NULL;
-    kv_ctx ctx = {KV_CPU, 0};
-    if (kv_array_dtype(mask) == KV_BOOL)
-        truth = kv_array_ref(mask);
-    else
-        TRY(arrange_copy(&truth, mask, KV_BOOL, ctx, e));
+    TRY(arrange_as(&truth, mask, KV_BOOL, e));
     int64_t n = kv_array_size(truth), parts = count_parts(n);
     own_mem int64_t *begin = mem_zalloc(parts + 1, sizeof *begin, e);
     if (!begin)
@@ -553,8 +547,7 @@ int pick_mask(kv_array **places, kv_array *mask, int64_t stride, kv_err *e)
     TRY(pool_each(parts, mask_part, &j, e));
     for (int64_t i = 0; i < parts; i++)
         begin[i + 1] += begin[i];
-    TRY(kv_array_new_raw(&made, KV_INT64, 1, &begin[parts], ctx, e));
-    TRY(kv_array_write(made, &to, e));
+    TRY(array_make(&made, &to, KV_INT64, 1, &begin[parts], (kv_ctx){KV_CPU, 0}, e));
     j.to = to;
     TRY(pool_each(parts, mask_part, &j, e));
     return array_hand_out(places, &made);
@@ -570,10 +563,8 @@ static int add(kv_array *to, kv_array *from, kv_err *e)
     TRY(kv_array_read(from, &more, e));
     int64_t *x = data;
     const int64_t *y = more;
-    int rc = KV_OK;
     for (int64_t i = 0; i < kv_array_size(to); i++) {
-        if (i % STOP_EVERY == 0 && (rc = stop_check(e)))
-            return rc;
+        TRY(stop_check_at(i, e));
         x[i] += y[i];
     }
     return KV_OK;
@@ -581,45 +572,34 @@ static int add(kv_array *to, kv_array *from, kv_err *e)
 
 int pick_join(kv_array **places, kv_array *more, kv_err *e)
 {
-    kv_array *one = NULL, *two = NULL;
+    own_array *taken = more, *one = NULL, *two = NULL;
     int ndim;
     int64_t shape[KV_MAX_NDIM];
-    if (!*places) {
-        *places = more;
-        return KV_OK;
-    }
+    if (!*places)
+        return array_hand_out(places, &taken);
     int rc = arrange_common(&ndim, shape, *places, more, e);
     if (rc)
-        kv_err_hint(e, "index arrays pair up, element by element: x[[0, 1], [2, 3]]");
-    else if (!(rc = arrange_broadcast(&one, *places, ndim, shape, e)) &&
-             !(rc = arrange_broadcast(&two, more, ndim, shape, e)))
-        rc = add(one, two, e);
-    kv_array_unref(two);
-    kv_array_unref(more);
-    if (rc) {
-        kv_array_unref(one);
-    } else {
-        kv_array_unref(*places);
-        *places = one;
-    }
-    return rc;
+        return kv_err_hint(e, "index arrays pair up, element by element: x[[0, 1], [2, 3]]"), rc;
+    TRY(arrange_broadcast(&one, *places, ndim, shape, e));
+    TRY(arrange_broadcast(&two, more, ndim, shape, e));
+    TRY(add(one, two, e));
+    kv_array_unref(*places);
+    return array_hand_out(places, &one);
 }
 
 int pick_index(kv_array **out, kv_array *places, int64_t len, int64_t stride, kv_err *e)
 {
     const void *from;
     void *to;
-    kv_array *made;
+    own_array *made = NULL;
     TRY(kv_array_read(places, &from, e));
-    TRY(kv_array_new_raw(&made, KV_INT64, kv_array_ndim(places), kv_array_shape(places),
-                         kv_array_ctx(places), e));
-    int rc = kv_array_write(made, &to, e);
+    TRY(array_make(&made, &to, KV_INT64, kv_array_ndim(places), kv_array_shape(places),
+                   kv_array_ctx(places), e));
     const int64_t *x = from;
     int64_t *y = to;
-    for (int64_t i = 0; i < kv_array_size(places) && !rc; i++) {
-        if (i % STOP_EVERY == 0)
-            rc = stop_check(e);
+    for (int64_t i = 0; i < kv_array_size(places); i++) {
+        TRY(stop_check_at(i, e));
         y[i] = x[i] / stride % len;
     }
-    return array_give(rc, out, made);
+    return array_hand_out(out, &made);
 }

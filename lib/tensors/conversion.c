@@ -394,8 +394,7 @@ int renaming_new(renaming **out, const char *text, kv_err *e)
         rc = kv_err_set(e, KV_E_USAGE, "`%.64s`: %s", text, why.text);
     else if (why.code) {
         rc = kv_err_set(e, (kv_code)why.code, "%s", why.text);
-        if (why.hint[0])
-            kv_err_hint(e, "%s", why.hint);
+        kv_err_hint(e, "%s", why.hint);
     }
     if (!rc) {
         *out = r;

@@ -724,8 +724,7 @@ int state_parts_read_rule(updater *u, const checkpoint *f, const char *path, kv_
         /* An error of a rule that stands in a file begins with the file. */
         kv_code code = why.code == KV_E_MEMORY ? KV_E_MEMORY : KV_E_FORMAT;
         kv_err_set(e, code, "%s: its rule: %s", path, why.text);
-        if (why.hint[0])
-            kv_err_hint(e, "%s", why.hint);
+        kv_err_hint(e, "%s", why.hint);
         rc = code;
     }
     kv_rule_free(rule);
