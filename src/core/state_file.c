@@ -99,20 +99,6 @@ static int check_format(const file_reader *r)
     return KV_E_FORMAT;
 }
 
-static int check_names(const file_reader *r)
-{
-    for (int64_t i = 0; i < checkpoint_metadata_count(r->f); i++) {
-        const char *name = checkpoint_metadata_at(r->f, i)->name;
-        bool known = !image_begins(name, IMAGE_OURS) || strcmp(name, STATES_FORMAT) == 0 ||
-                     strcmp(name, OPTIMIZER) == 0 || strcmp(name, KEY_TYPE) == 0 ||
-                     strcmp(name, COMPRESSION_PART) == 0 || image_begins(name, KEY) ||
-                     state_parts_has(name) || image_is_checksum(name);
-        if (!known)
-            return image_unknown(r->path, name, r->e);
-    }
-    return KV_OK;
-}
-
 static int check_optimizer(const file_reader *r)
 {
     const char *name = checkpoint_metadata(r->f, OPTIMIZER),
@@ -237,14 +223,16 @@ static void commit(kv *store, updater *next, state_parts *parts, residual_parts 
 int state_file_load(kv *store, const checkpoint *f, const char *path, bool numbers_only,
                     updater *gone, kv_err *e)
 {
+    static const char *const names[] = {STATES_FORMAT, OPTIMIZER, KEY_TYPE, KEY, NULL};
     file_reader r = {store, f, path, e};
+    bool ours;
     own_updater next = {0};
     state_parts parts;
     own_residual_parts owed = {0};
     TRY(state_file_check(store, e));
     TRY(image_check(f, path, e));
     TRY(check_format(&r));
-    TRY(check_names(&r));
+    TRY(image_check_names(f, path, names, state_part_names, &ours, e));
     TRY(check_optimizer(&r));
     own_mem int64_t *updates = mem_alloc(store->slots.n, sizeof *updates, e);
     TRY(updates ? read_keys(&r, updates) : KV_E_MEMORY);
@@ -368,13 +356,8 @@ void state_parts_add_rule(image *im, const optimizer *o)
 
 /* ---- Reading --------------------------------------------------------------------------------- */
 
-bool state_parts_has(const char *name)
-{
-    return strcmp(name, NUM_UPDATE) == 0 || strcmp(name, STATE_SCHEDULE) == 0 ||
-           strcmp(name, NOW) == 0 || image_begins(name, STATES) || image_begins(name, NUMBER) ||
-           image_begins(name, SHARED) || strcmp(name, RULE_PART) == 0 ||
-           image_begins(name, PARAM_PART);
-}
+const char *const state_part_names[] = {NUM_UPDATE, STATE_SCHEDULE, NOW,        STATES, NUMBER,
+                                        SHARED,     RULE_PART,      PARAM_PART, NULL};
 
 typedef struct reader {
     state_parts *p;
