@@ -577,28 +577,26 @@ static int check_slot(const reader *r, int64_t number)
 int residual_parts_read(residual_parts *p, const checkpoint *f, const char *path,
                         const slot_table *t, kv_err *e)
 {
-    *p = (residual_parts){.items = mem_zalloc(t->n, sizeof *p->items, e)};
-    reader r = {p, f, path, t, -1, e};
-    int rc = p->items ? KV_OK : KV_E_MEMORY;
-    p->n = rc ? 0 : t->n;
-    const char *setting = rc ? NULL : checkpoint_metadata(f, COMPRESSION_PART);
-    if (setting && !compression_parse(&p->how, setting))
-        rc = kv_err_set(e, KV_E_FORMAT,
-                        "%s: \"" COMPRESSION_PART "\" is \"%.40s\", no type and threshold", path,
-                        setting);
-    if (!rc) {
-        for (int64_t i = 0; i < checkpoint_count(r.f) && !rc; i++) {
-            const char *name = checkpoint_at(r.f, i)->name;
-            if (!residual_parts_is(name))
-                continue;
-            rc = r.p->how.code ? read_tensor(&r, i) : bad(&r, name, "a residual that nobody uses");
-        }
-        for (int64_t i = 0; i < r.t->n && !rc; i++)
-            rc = check_slot(&r, i);
+    own_residual_parts made = {0};
+    reader r = {&made, f, path, t, -1, e};
+    const char *setting = checkpoint_metadata(f, COMPRESSION_PART);
+    if (!(made.items = mem_zalloc(t->n, sizeof *made.items, e)))
+        return KV_E_MEMORY;
+    made.n = t->n;
+    if (setting && !compression_parse(&made.how, setting))
+        return kv_err_set(e, KV_E_FORMAT,
+                          "%s: \"" COMPRESSION_PART "\" is \"%.40s\", no type and threshold", path,
+                          setting);
+    for (int64_t i = 0; i < checkpoint_count(f); i++) {
+        const char *name = checkpoint_at(f, i)->name;
+        if (residual_parts_is(name))
+            TRY(made.how.code ? read_tensor(&r, i) : bad(&r, name, "a residual that nobody uses"));
     }
-    if (rc)
-        residual_parts_release(p);
-    return rc;
+    for (int64_t i = 0; i < t->n; i++)
+        TRY(check_slot(&r, i));
+    *p = made;
+    made = (residual_parts){0};
+    return KV_OK;
 }
 
 void residual_parts_commit(residual_parts *p, slot_table *t)

@@ -646,23 +646,20 @@ int state_parts_read(state_parts *p, const checkpoint *f, const char *path, cons
                      const optimizer *o, const slot_table *t, const int64_t *updates,
                      bool numbers_only, bool later, kv_err *e)
 {
-    *p = (state_parts){0};
-    p->draft.schedule = o->now.schedule;
-    reader r = {.p = p, .f = f, .path = path, .prefix = prefix, .o = o, .t = t, .updates = updates,
-                .later = later, .required = numbers_only ? 0 : UINT32_MAX, .last = -1, .e = e};
+    OWN(release_parts) state_parts made = {.draft.schedule = o->now.schedule};
+    own_mem uint32_t *listed = mem_zalloc(t->n, sizeof *listed, e);
+    reader r = {.p = &made, .f = f, .path = path, .prefix = prefix, .o = o, .t = t,
+                .updates = updates, .listed = listed, .later = later,
+                .required = numbers_only ? 0 : UINT32_MAX, .last = -1, .e = e};
     for (int i = 0; i < o->nstates; i++)
         r.required |= o->states[i].how == STATE_KEY ? 1u << i : 0;
-    p->states = mem_zalloc(t->n, sizeof *p->states, e);
-    r.listed = mem_zalloc(t->n, sizeof *r.listed, e);
-    int rc = p->states && r.listed ? KV_OK : KV_E_MEMORY;
-    if (!rc) {
-        p->n = t->n;
-        rc = read_all(&r);
-    }
-    mem_free(r.listed);
-    if (rc)
-        release_parts(p);
-    return rc;
+    if (!listed || !(made.states = mem_zalloc(t->n, sizeof *made.states, e)))
+        return KV_E_MEMORY;
+    made.n = t->n;
+    TRY(read_all(&r));
+    *p = made;
+    made = (state_parts){0};
+    return KV_OK;
 }
 
 void state_parts_commit(state_parts *p, optimizer *o, slot_table *t)
