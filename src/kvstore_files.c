@@ -87,8 +87,7 @@ static int load(kv **store, const char *path, bool later, kv_err *e)
     int rc = make_loaded(&made, &f, &why);
     if (rc) {
         kv_err_set(e, (kv_code)rc, "%s: %s", path, why.text);
-        if (why.hint[0])
-            kv_err_hint(e, "%s", why.hint);
+        kv_err_hint(e, "%s", why.hint);
     } else if ((rc = store_file_fill(&f, made, e))) {
         kv_free(made);
     } else {

@@ -184,20 +184,19 @@ static int refuse_rule(const kv *store, kv_err *e)
 static int set_rule(kv *store, const kv_rule *rule, const char *name, const kv_opt *params,
                     int nparams, kv_err *e)
 {
-    updater next;
+    own_updater next = {0};
     TRY(updater_init_rule(&next, rule, params, nparams, e));
-    int rc = store_enter(store, e);
-    if (rc == KV_OK) {
-        if ((rc = refuse_rule(store, e)) == KV_OK && next.optimizer->clip_norm > 0)
-            rc = clip_norm_check(store, e);
-        if (rc == KV_OK)
-            rc = tell_type(store, name ? "optimizer" : "rule", name ? name : rule->text, params,
-                           nparams, e);
-        rc = store_leave(store, rc, e);
-    }
-    if (rc)
-        updater_release(&next);
-    return rc ? rc : replace_updater(store, next, name != NULL, e);
+    TRY(store_enter(store, e));
+    int rc = refuse_rule(store, e);
+    if (!rc && next.optimizer->clip_norm > 0)
+        rc = clip_norm_check(store, e);
+    if (!rc)
+        rc = tell_type(store, name ? "optimizer" : "rule", name ? name : rule->text, params,
+                       nparams, e);
+    TRY(store_leave(store, rc, e));
+    updater given = next;
+    next = (updater){0};
+    return replace_updater(store, given, name != NULL, e);
 }
 
 int kv_set_optimizer(kv *store, const char *name, const kv_opt *params, int nparams, kv_err *e)

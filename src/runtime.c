@@ -260,8 +260,7 @@ static int load_absent(const struct absent *a, kv_err *e)
     if (kv_load_plugin(path, &why) == KV_OK)
         return KV_OK;
     kv_err_set(e, KV_E_UNSUPPORTED, "the type \"%s\" is not available: %s", a->names[0], why.text);
-    if (why.hint[0])
-        kv_err_hint(e, "%s", why.hint);
+    kv_err_hint(e, "%s", why.hint);
     return KV_E_UNSUPPORTED;
 }
 
@@ -322,8 +321,7 @@ static int load_gpus(kv_err *e)
     size_t n = strlen(path); /* the text begins with it */
     bool named = strncmp(why.text, path, n) == 0 && strncmp(why.text + n, ": ", 2) == 0;
     kv_err_set(e, KV_E_UNSUPPORTED, "%s", named ? why.text + n + 2 : why.text);
-    if (why.hint[0])
-        kv_err_hint(e, "%s", why.hint);
+    kv_err_hint(e, "%s", why.hint);
     return KV_E_UNSUPPORTED;
 }
 
@@ -512,8 +510,7 @@ static int load(const char *path, kv_err *e)
         return KV_OK;
     rc = kv_err_set(e, why.code ? (kv_code)why.code : KV_E_UNSUPPORTED, "%s: %s", path,
                     why.code ? why.text : "the plugin refuses to start and does not say why");
-    if (why.hint[0])
-        kv_err_hint(e, "%s", why.hint);
+    kv_err_hint(e, "%s", why.hint);
     return rc;
 }
 

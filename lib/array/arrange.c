@@ -28,56 +28,60 @@ typedef struct layout {
 static int gather(kv_array **out, kv_array *a, int ndim, const int64_t *shape, const layout *view,
                   kv_err *e)
 {
-    kv_array *made;
+    own_array *made = NULL;
     const void *src;
     void *dst;
     int64_t rows[KV_MAX_NDIM];
-    TRY(kv_array_new_raw(&made, kv_array_dtype(a), ndim, shape, kv_array_ctx(a), e));
+    TRY(array_make(&made, &dst, kv_array_dtype(a), ndim, shape, kv_array_ctx(a), e));
+    TRY(kv_array_read(a, &src, e));
     strided_rows(rows, view->ndim, view->shape);
-    int rc = kv_array_read(a, &src, e);
-    if (!rc && !(rc = kv_array_write(made, &dst, e)) &&
-        !strided_copy(dst, rows, src, view->strides, view->ndim, view->shape,
+    if (!strided_copy(dst, rows, src, view->strides, view->ndim, view->shape,
                       kv_dtype_bytes(kv_array_dtype(a)), true))
-        rc = stop_error(e);
-    return array_give(rc, out, made);
+        return stop_error(e);
+    return array_hand_out(out, &made);
 }
 
 int arrange_zeros(kv_array **out, kv_dtype dtype, int ndim, const int64_t *shape, kv_ctx ctx,
                   kv_err *e)
 {
-    kv_array *made;
+    own_array *made = NULL;
     void *dst;
     if (mirror_needed(ctx))
         return kv_array_new(out, dtype, ndim, shape, ctx, e);
-    TRY(kv_array_new_raw(&made, dtype, ndim, shape, ctx, e));
-    int64_t bytes = kv_array_bytes(made);
-    int rc = kv_array_write(made, &dst, e);
-    for (int64_t i = 0, n; i < bytes && !rc; i += n) {
-        n = bytes - i < STOP_EVERY ? bytes - i : STOP_EVERY;
-        memset((char *)dst + i, 0, (size_t)n);
-        rc = stop_check(e);
+    TRY(array_make(&made, &dst, dtype, ndim, shape, ctx, e));
+    for (int64_t i = 0, bytes = kv_array_bytes(made); i < bytes; i += STOP_EVERY) {
+        memset((char *)dst + i, 0, (size_t)at_most(bytes - i, STOP_EVERY));
+        TRY(stop_check(e));
     }
-    return array_give(rc, out, made);
+    return array_hand_out(out, &made);
 }
 
 int arrange_copy(kv_array **out, kv_array *a, kv_dtype dtype, kv_ctx ctx, kv_err *e)
 {
-    kv_array *made;
+    own_array *made = NULL;
     const void *src;
     void *dst;
     kv_dtype from = kv_array_dtype(a);
     int64_t n = kv_array_size(a);
     if (n <= STOP_EVERY || a->storage == KV_ROW_SPARSE || mirror_has(a) || mirror_needed(ctx))
         return kv_array_dup(out, a, dtype, ctx, e);
-    TRY(kv_array_new_raw(&made, dtype, kv_array_ndim(a), kv_array_shape(a), ctx, e));
-    int rc = kv_array_read(a, &src, e);
-    if (!rc)
-        rc = kv_array_write(made, &dst, e);
-    for (int64_t i = 0; i < n && !rc && !(rc = stop_check(e)); i += STOP_EVERY)
+    TRY(array_make(&made, &dst, dtype, kv_array_ndim(a), kv_array_shape(a), ctx, e));
+    TRY(kv_array_read(a, &src, e));
+    for (int64_t i = 0; i < n; i += STOP_EVERY) {
+        TRY(stop_check(e));
         convert_elements((char *)dst + i * kv_dtype_bytes(dtype), dtype,
                          (const char *)src + i * kv_dtype_bytes(from), from,
-                         n - i < STOP_EVERY ? n - i : STOP_EVERY);
-    return array_give(rc, out, made);
+                         at_most(n - i, STOP_EVERY));
+    }
+    return array_hand_out(out, &made);
+}
+
+int arrange_as(kv_array **out, kv_array *a, kv_dtype dtype, kv_err *e)
+{
+    if (kv_array_dtype(a) != dtype)
+        return arrange_copy(out, a, dtype, kv_array_ctx(a), e);
+    *out = kv_array_ref(a);
+    return KV_OK;
 }
 
 /* ---- One array ---- */
@@ -239,32 +243,27 @@ static int join(kv_array **out, kv_array *const *a, int64_t n, int64_t axis, boo
                 kv_dtype dtype, kv_err *e)
 {
     piece whole;
-    kv_array *made = NULL;
+    own_array *made = NULL;
     void *dst;
     int64_t rows[KV_MAX_NDIM], bytes = kv_dtype_bytes(dtype), at = 0;
     TRY(joined_shape(&whole, a, n, axis, new_axis, e));
-    TRY(kv_array_new_raw(&made, dtype, whole.ndim, whole.shape, kv_array_ctx(a[0]), e));
-    int rc = kv_array_write(made, &dst, e);
+    TRY(array_make(&made, &dst, dtype, whole.ndim, whole.shape, kv_array_ctx(a[0]), e));
     strided_rows(rows, whole.ndim, whole.shape);
-    for (int64_t i = 0; i < n && !rc; i++) {
+    for (int64_t i = 0; i < n; i++) {
         piece p = piece_of(a[i], axis, new_axis);
         int64_t own[KV_MAX_NDIM];
-        kv_array *src = kv_array_ref(a[i]);
+        own_array *src = NULL;
         const void *data;
         strided_rows(own, p.ndim, p.shape);
-        if (kv_array_dtype(src) != dtype) {
-            kv_array_unref(src);
-            if ((rc = arrange_copy(&src, a[i], dtype, kv_array_ctx(a[i]), e)))
-                break;
-        }
-        if (!(rc = stop_check_at(i, e)) && !(rc = kv_array_read(src, &data, e)) &&
-            !strided_copy((char *)dst + at * rows[axis] * bytes, rows, data, own, p.ndim, p.shape,
+        TRY(arrange_as(&src, a[i], dtype, e));
+        TRY(stop_check_at(i, e));
+        TRY(kv_array_read(src, &data, e));
+        if (!strided_copy((char *)dst + at * rows[axis] * bytes, rows, data, own, p.ndim, p.shape,
                           bytes, true))
-            rc = stop_error(e);
+            return stop_error(e);
         at += p.shape[axis];
-        kv_array_unref(src);
     }
-    return array_give(rc, out, made);
+    return array_hand_out(out, &made);
 }
 
 int arrange_concat(kv_array **out, kv_array *const *a, int64_t n, int64_t axis, kv_dtype dtype,

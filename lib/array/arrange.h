@@ -20,6 +20,9 @@ int arrange_zeros(kv_array **out, kv_dtype dtype, int ndim, const int64_t *shape
                   kv_err *e);
 int arrange_copy(kv_array **out, kv_array *a, kv_dtype dtype, kv_ctx ctx, kv_err *e);
 
+/* a in this dtype: another reference, or a copy in its context. */
+int arrange_as(kv_array **out, kv_array *a, kv_dtype dtype, kv_err *e);
+
 /* The same elements in row-major order under another shape; one size may be -1, which is then
  * found. Error: shape (another number of elements). */
 int arrange_reshape(kv_array **out, kv_array *a, int ndim, const int64_t *shape, kv_err *e);

@@ -165,19 +165,24 @@ int kv_array_new_raw(kv_array **out, kv_dtype dtype, int ndim, const int64_t *sh
     return rc;
 }
 
+int array_make(kv_array **out, void **data, kv_dtype dtype, int ndim, const int64_t *shape,
+               kv_ctx ctx, kv_err *e)
+{
+    own_array *made = NULL;
+    TRY(kv_array_new_raw(&made, dtype, ndim, shape, ctx, e));
+    TRY(kv_array_write(made, data, e));
+    return array_hand_out(out, &made);
+}
+
 int kv_array_new(kv_array **out, kv_dtype dtype, int ndim, const int64_t *shape, kv_ctx ctx,
                  kv_err *e)
 {
     kv_array *a;
     TRY(arg_given(out, "out", e));
     TRY(kv_array_new_raw(&a, dtype, ndim, shape, ctx, e));
-    int rc = KV_OK;
-    if (!mirror_of(a))
-        memset(a->data, 0, (size_t)kv_array_bytes(a));
-    else if ((rc = mirror_zero(a, e))) {
-        kv_array_unref(a);
-        return rc;
-    }
+    if (mirror_of(a))
+        return array_give(mirror_zero(a, e), out, a);
+    memset(a->data, 0, (size_t)kv_array_bytes(a));
     *out = a;
     return KV_OK;
 }

@@ -305,6 +305,10 @@ static inline int array_give(int rc, kv_array **out, kv_array *made)
     return rc;
 }
 
+/* kv_array_new_raw, and where the caller writes all elements. */
+int array_make(kv_array **out, void **data, kv_dtype dtype, int ndim, const int64_t *shape,
+               kv_ctx ctx, kv_err *e);
+
 /* A new array on cpu(0) whose elements stand in s, which it references. Few elements are read at
  * once. Its form may be asked for; whoever needs the elements calls array_fetch first. Errors:
  * those of kv_array_new and of the source. */

@@ -258,22 +258,11 @@ static int multiply(kv_array *wide, kv_array *a, kv_array *b, kv_err *e)
 }
 
 /* a in dtype, and then in the wider one: another reference where a is so already. */
-static int convert(kv_array **out, kv_array *a, kv_dtype dtype, kv_dtype wide, kv_ctx ctx,
-                   kv_err *e)
+static int convert(kv_array **out, kv_array *a, kv_dtype dtype, kv_dtype wide, kv_err *e)
 {
-    kv_array *narrow = kv_array_ref(a);
-    int rc = KV_OK;
-    if (kv_array_dtype(a) != dtype) {
-        kv_array_unref(narrow);
-        TRY(arrange_copy(&narrow, a, dtype, ctx, e));
-    }
-    if (dtype == wide) {
-        *out = narrow;
-        return KV_OK;
-    }
-    rc = arrange_copy(out, narrow, wide, ctx, e);
-    kv_array_unref(narrow);
-    return rc;
+    own_array *narrow = NULL;
+    TRY(arrange_as(&narrow, a, dtype, e));
+    return arrange_as(out, narrow, wide, e);
 }
 
 int dot_arrays(kv_array **out, kv_array *a, kv_array *b, kv_dtype dtype, kv_err *e)
@@ -290,8 +279,8 @@ int dot_arrays(kv_array **out, kv_array *a, kv_array *b, kv_dtype dtype, kv_err 
         shape[ndim++] = kv_array_shape(a)[0];
     if (kv_array_ndim(b) == 2)
         shape[ndim++] = kv_array_shape(b)[1];
-    TRY(convert(&left, a, dtype, wide, ctx, e));
-    TRY(convert(&right, b, dtype, wide, ctx, e));
+    TRY(convert(&left, a, dtype, wide, e));
+    TRY(convert(&right, b, dtype, wide, e));
     TRY(kv_array_new_raw(&made, wide, ndim, shape, ctx, e));
     TRY(multiply(made, left, right, e));
     return wide != dtype ? arrange_copy(out, made, dtype, ctx, e) : array_hand_out(out, &made);

@@ -397,7 +397,6 @@ typedef struct pass {
     int64_t outer, n, inner, blocks;
     char *to;
     int64_t columns, each; /* pieces of ROW columns; pieces of work that a thread takes at once */
-    _Atomic bool *stopped;
 } pass;
 
 /* n elements of the source from number i on, as the loop reads them: in place, or in scratch. */
@@ -444,14 +443,12 @@ static void reduce_rows(const pass *p, int64_t o, int64_t b, int64_t n, int64_t 
     memcpy(p->to + ((o * p->blocks + b) * p->inner + c) * bytes, lanes, (size_t)(w * bytes));
 }
 
-static void run_part(void *arg, int64_t part, int worker)
+static int run_part(void *arg, int64_t part, int worker, kv_err *e)
 {
     const pass *p = arg;
     int64_t at = part * p->each, all = p->outer * p->blocks * p->columns;
     int64_t c = at % p->columns, b = at / p->columns % p->blocks, o = at / p->columns / p->blocks;
-    (void)worker;
-    if (stop_shared(p->stopped))
-        return;
+    (void)worker, (void)e;
     for (int64_t left = at_most(all - at, p->each); left > 0; left--) {
         int64_t n = at_most(p->n - b * REDUCE_BLOCK, REDUCE_BLOCK);
         if (p->inner == 1)
@@ -464,6 +461,7 @@ static void run_part(void *arg, int64_t part, int worker)
             b = b == p->blocks ? 0 : b;
         }
     }
+    return KV_OK;
 }
 
 /* Runs p into a new block. Errors: memory, interrupted. */
@@ -477,11 +475,7 @@ static int run_pass(pass *p, kv_err *e)
     p->to = mem_alloc(results * p->blocks, (size_t)p->loop->bytes, e);
     if (!p->to)
         return KV_E_MEMORY;
-    _Atomic bool stopped = false;
-    /* cppcheck-suppress autoVariables ; read by parts of the run below alone */
-    p->stopped = &stopped;
-    pool_run((p->outer * p->blocks * p->columns + p->each - 1) / p->each, run_part, p);
-    return stopped ? stop_error(e) : KV_OK;
+    return pool_each((p->outer * p->blocks * p->columns + p->each - 1) / p->each, run_part, p, e);
 }
 
 /* The results of a pass and of those behind it, in *made: outer * inner of loop->bytes. */
@@ -625,7 +619,7 @@ static int reduce_job(kv_array **out, kv_array *a, reduce_op op, const layout *l
     const void *src;
     void *dst;
     kv_dtype to = result_dtype(op, kv_array_dtype(a));
-    TRY(kv_array_new_raw(&made, to, l->ndim, l->shape, kv_array_ctx(a), e));
+    TRY(array_make(&made, &dst, to, l->ndim, l->shape, kv_array_ctx(a), e));
     int64_t results = kv_array_size(made);
     if (results && l->n == 0 && op >= REDUCE_MAX)
         return kv_err_set(e, KV_E_VALUE, "%s() of no elements has no value", reduce_name(op));
@@ -637,7 +631,6 @@ static int reduce_job(kv_array **out, kv_array *a, reduce_op op, const layout *l
               .inner = l->inner};
     p.converts = p.from != p.loop->read;
     TRY(kv_array_read(a, &src, e));
-    TRY(kv_array_write(made, &dst, e));
     if (!results)
         return array_hand_out(out, &made);
     p.src = src;
@@ -737,10 +730,9 @@ static int reduce_scaled(kv_array *made, kv_array *a, int by, reduce_op op, cons
     const void *from;
     void *to;
     int64_t n = kv_array_size(a);
-    TRY(kv_array_new_raw(&scaled, KV_FLOAT64, kv_array_ndim(a), kv_array_shape(a), kv_array_ctx(a),
-                         e));
+    TRY(array_make(&scaled, &to, KV_FLOAT64, kv_array_ndim(a), kv_array_shape(a), kv_array_ctx(a),
+                   e));
     TRY(kv_array_read(a, &from, e));
-    TRY(kv_array_write(scaled, &to, e));
     for (int64_t i = 0; i < n; i++) {
         TRY(stop_check_at(i, e));
         ((double *)to)[i] = ((const double *)from)[i] * ldexp(1, by);

@@ -29,7 +29,6 @@ typedef struct scan_job {
     int64_t lines, pieces; /* lines of n elements, and pieces of one, when inner is 1 */
     int64_t columns; /* groups of columns, when it is more */
     number *carry;         /* of each piece: its sum, then that of those before it */
-    _Atomic bool stopped;
 } scan_job;
 
 static void widen(const scan_job *j, void *to, int64_t i, int64_t n)
@@ -75,20 +74,19 @@ SUMS(f64, double, f)
 SUMS(i64, uint64_t, i)
 
 /* Sums a piece of a line. */
-static void total_piece(void *arg, int64_t part, int worker)
+static int total_piece(void *arg, int64_t part, int worker, kv_err *e)
 {
     scan_job *j = arg;
     number block[BLOCK];
     int64_t begin = part % j->pieces * PIECE, end = at_most(j->n, begin + PIECE);
     int64_t line = part / j->pieces * j->n;
-    (void)worker;
-    if (stop_shared(&j->stopped))
-        return;
+    (void)worker, (void)e;
     for (int64_t i = begin, n; i < end; i += n) {
         n = at_most(end - i, BLOCK);
         widen(j, block, line + i, n);
         (j->wide == KV_FLOAT64 ? f64_total : i64_total)(&j->carry[part], block, n);
     }
+    return KV_OK;
 }
 
 static void run_piece(const scan_job *j, int64_t part)
@@ -105,19 +103,18 @@ static void run_piece(const scan_job *j, int64_t part)
 }
 
 /* One piece, or of short lines as many as make one. */
-static void run_pieces(void *arg, int64_t part, int worker)
+static int run_pieces(void *arg, int64_t part, int worker, kv_err *e)
 {
     scan_job *j = arg;
     int64_t each = j->n < PIECE ? PIECE / j->n : 1, all = j->lines * j->pieces;
-    (void)worker;
-    if (stop_shared(&j->stopped))
-        return;
+    (void)worker, (void)e;
     for (int64_t i = part * each; i < all && i < (part + 1) * each; i++)
         run_piece(j, i);
+    return KV_OK;
 }
 
 /* A group of columns, from the first row to the last. */
-static void run_columns(void *arg, int64_t part, int worker)
+static int run_columns(void *arg, int64_t part, int worker, kv_err *e)
 {
     scan_job *j = arg;
     number sums[COLUMNS] = {{0}}, row[COLUMNS];
@@ -125,22 +122,23 @@ static void run_columns(void *arg, int64_t part, int worker)
     (void)worker;
     for (int64_t i = 0; i < j->n; i++) {
         int64_t at = (part / j->columns * j->n + i) * j->inner + c;
-        if (i % (STOP_EVERY / COLUMNS) == 0 && stop_shared(&j->stopped))
-            return;
+        TRY(i % (STOP_EVERY / COLUMNS) ? KV_OK : stop_check(e));
         widen(j, row, at, w);
         (j->wide == KV_FLOAT64 ? f64_row : i64_row)(sums, row, w);
         narrow(j, at, sums, w);
     }
+    return KV_OK;
 }
 
 static int scan_lines(scan_job *j, kv_err *e)
 {
     int64_t each = j->n < PIECE ? PIECE / j->n : 1;
+    own_mem number *carry = NULL;
     j->pieces = (j->n + PIECE - 1) / PIECE;
     if (j->pieces > 1) {
-        if (!(j->carry = mem_zalloc(j->lines * j->pieces, sizeof *j->carry, e)))
+        if (!(carry = j->carry = mem_zalloc(j->lines * j->pieces, sizeof *j->carry, e)))
             return KV_E_MEMORY;
-        pool_run(j->lines * j->pieces, total_piece, j);
+        TRY(pool_each(j->lines * j->pieces, total_piece, j, e));
         number sum = {0}, own;
         for (int64_t i = 0; i < j->lines * j->pieces; i++) {
             if (i % j->pieces == 0)
@@ -150,9 +148,7 @@ static int scan_lines(scan_job *j, kv_err *e)
             (j->wide == KV_FLOAT64 ? f64_run : i64_run)(&sum, &own, 1);
         }
     }
-    pool_run((j->lines * j->pieces + each - 1) / each, run_pieces, j);
-    mem_free(j->carry);
-    return KV_OK;
+    return pool_each((j->lines * j->pieces + each - 1) / each, run_pieces, j, e);
 }
 
 int scan_sum(kv_array **out, kv_array *a, int64_t axis, kv_dtype to, kv_err *e)
@@ -166,8 +162,7 @@ int scan_sum(kv_array **out, kv_array *a, int64_t axis, kv_dtype to, kv_err *e)
     j.wide = kv_dtype_is_float(to) ? KV_FLOAT64 : KV_INT64;
     TRY(ndim ? arrange_axis(&axis, ndim, e) : KV_OK);
     TRY(kv_array_read(a, &src, e));
-    TRY(kv_array_new_raw(&made, to, ndim, kv_array_shape(a), kv_array_ctx(a), e));
-    TRY(kv_array_write(made, &dst, e));
+    TRY(array_make(&made, &dst, to, ndim, kv_array_shape(a), kv_array_ctx(a), e));
     if (kv_array_size(a) == 0)
         return array_hand_out(out, &made);
     j.from = src;
@@ -176,9 +171,6 @@ int scan_sum(kv_array **out, kv_array *a, int64_t axis, kv_dtype to, kv_err *e)
         *(i < axis ? &outer : i == axis ? &j.n : &j.inner) *= kv_array_shape(a)[i];
     j.columns = (j.inner + COLUMNS - 1) / COLUMNS;
     j.lines = outer;
-    if (j.inner > 1)
-        pool_run(outer * j.columns, run_columns, &j);
-    else
-        TRY(scan_lines(&j, e));
-    return j.stopped ? stop_error(e) : array_hand_out(out, &made);
+    TRY(j.inner > 1 ? pool_each(outer * j.columns, run_columns, &j, e) : scan_lines(&j, e));
+    return array_hand_out(out, &made);
 }

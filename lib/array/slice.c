@@ -170,7 +170,6 @@ typedef struct pick_job {
     const int64_t *shape, *strides, *rows; /* of a block: in the whole, and packed */
     int ndim;
     bool put, run;             /* towards the whole; blocks are runs of memory */
-    _Atomic bool stopped;
 } pick_job;
 
 #define MOVE(T)                                                                                    \
@@ -226,14 +225,12 @@ static int64_t front_offset(const part *p, int64_t i)
 }
 
 /* Some of the fronts * n blocks, about STOP_EVERY elements. */
-static void pick_part(void *arg, int64_t piece, int worker)
+static int pick_part(void *arg, int64_t piece, int worker, kv_err *e)
 {
     pick_job *j = arg;
     int64_t each = j->block < STOP_EVERY ? STOP_EVERY / j->block : 1;
     int64_t i = piece * each, end = i + each, all = j->fronts * j->n;
-    (void)worker;
-    if (!j->put && stop_shared(&j->stopped))
-        return;
+    (void)worker, (void)e;
     end = end < all ? end : all;
     for (int64_t n; i < end; i += n) {
         int64_t front = i / j->n, k = i % j->n;
@@ -241,6 +238,7 @@ static void pick_part(void *arg, int64_t piece, int worker)
         move_blocks(j, j->whole + (j->p->offset + front_offset(j->p, front)) * j->bytes,
                     j->packed + i * j->step * j->bytes, j->places + k, n);
     }
+    return KV_OK;
 }
 
 /* Copies between a part and packed blocks; of those that are put, one after the other, since a
@@ -279,10 +277,10 @@ static int move_picked(const part *p, void *whole, void *packed, int64_t bytes, 
     int64_t each = j.block < STOP_EVERY ? STOP_EVERY / j.block : 1;
     int64_t parts = (j.fronts * j.n + each - 1) / each;
     if (!put)
-        pool_run(parts, pick_part, &j);
-    for (int64_t i = 0; i < parts && put; i++)
-        pick_part(&j, i, 0);
-    return j.stopped ? stop_error(e) : KV_OK;
+        return pool_each(parts, pick_part, &j, e);
+    for (int64_t i = 0; i < parts; i++)
+        pick_part(&j, i, 0, e);
+    return KV_OK;
 }
 
 /* ---- Reading ---- */
@@ -301,8 +299,7 @@ int array_slice(kv_array **out, kv_array *a, const array_range *ranges, int n, k
     int64_t rows[KV_MAX_NDIM], bytes = kv_dtype_bytes(kv_array_dtype(a));
     TRY(find_part(&p, a, ranges, n, e));
     TRY(kv_array_read(a, &src, e));
-    TRY(kv_array_new_raw(&made, kv_array_dtype(a), p.ndim, p.shape, kv_array_ctx(a), e));
-    TRY(kv_array_write(made, &dst, e));
+    TRY(array_make(&made, &dst, kv_array_dtype(a), p.ndim, p.shape, kv_array_ctx(a), e));
     strided_rows(rows, p.ndim, p.shape);
     if (p.places)
         TRY(move_picked(&p, (void *)(uintptr_t)src, dst, bytes, false, false, e));
@@ -393,7 +390,6 @@ typedef struct id_job {
     kv_dtype dtype;
     int64_t n, len, stride, *to;
     _Atomic int64_t bad; /* the first id that is none; n where all are fine */
-    _Atomic bool stopped;
 } id_job;
 
 /* Returns true if all of n ids are indices of an axis of len. */
@@ -437,13 +433,11 @@ static bool place_some(id_job *j, int64_t i, int64_t n)
     return place(j->to + i, whole, n, j->len, j->stride);
 }
 
-static void place_part(void *arg, int64_t chunk, int worker)
+static int place_part(void *arg, int64_t chunk, int worker, kv_err *e)
 {
     id_job *j = arg;
     int64_t end = at_most(j->n, (chunk + 1) * STOP_EVERY);
-    (void)worker;
-    if (stop_shared(&j->stopped))
-        return;
+    (void)worker, (void)e;
     for (int64_t i = chunk * STOP_EVERY, n; i < end; i += n) {
         n = at_most(end - i, 512);
         if (place_some(j, i, n))
@@ -453,8 +447,9 @@ static void place_part(void *arg, int64_t chunk, int worker)
         int64_t bad = j->bad;
         while (i < bad && !atomic_compare_exchange_weak(&j->bad, &bad, i))
             ;
-        return;
+        break;
     }
+    return KV_OK;
 }
 
 static int bad_id(const id_job *j, int axis, kv_err *e)
@@ -478,9 +473,8 @@ int pick_ids(kv_array **places, kv_array *ids, int axis, int64_t len, int64_t st
     const void *from;
     void *to;
     TRY(kv_array_read(ids, &from, e));
-    TRY(kv_array_new_raw(&made, KV_INT64, kv_array_ndim(ids), kv_array_shape(ids),
-                         (kv_ctx){KV_CPU, 0}, e));
-    TRY(kv_array_write(made, &to, e));
+    TRY(array_make(&made, &to, KV_INT64, kv_array_ndim(ids), kv_array_shape(ids),
+                   (kv_ctx){KV_CPU, 0}, e));
     id_job j = {.ids = from,
                 .dtype = kv_array_dtype(ids),
                 .n = kv_array_size(ids),
@@ -488,9 +482,7 @@ int pick_ids(kv_array **places, kv_array *ids, int axis, int64_t len, int64_t st
                 .stride = stride,
                 .to = to,
                 .bad = kv_array_size(ids)};
-    pool_run(count_parts(j.n), place_part, &j);
-    if (j.stopped)
-        return stop_error(e);
+    TRY(pool_each(count_parts(j.n), place_part, &j, e));
     return j.bad < j.n ? bad_id(&j, axis, e) : array_hand_out(places, &made);
 }
 
@@ -500,7 +492,6 @@ typedef struct mask_job {
     const unsigned char *mask;
     int64_t n, stride, *begin; /* begin[chunk]: how many elements the chunks before hold */
     int64_t *to;               /* NULL while they are counted */
-    _Atomic bool stopped;
 } mask_job;
 
 CPU_CLONES static int64_t count_mask(const unsigned char *mask, int64_t n)
@@ -529,17 +520,16 @@ static void place_mask(int64_t *to, const unsigned char *mask, int64_t from, int
     }
 }
 
-static void mask_part(void *arg, int64_t chunk, int worker)
+static int mask_part(void *arg, int64_t chunk, int worker, kv_err *e)
 {
     mask_job *j = arg;
     int64_t from = chunk * STOP_EVERY, n = at_most(j->n - from, STOP_EVERY);
-    (void)worker;
-    if (stop_shared(&j->stopped))
-        return;
+    (void)worker, (void)e;
     if (!j->to)
         j->begin[chunk + 1] = count_mask(j->mask + from, n);
     else
         place_mask(j->to + j->begin[chunk], j->mask + from, from, n, j->stride);
+    return KV_OK;
 }
 
 int pick_mask(kv_array **places, kv_array *mask, int64_t stride, kv_err *e)
@@ -547,27 +537,20 @@ int pick_mask(kv_array **places, kv_array *mask, int64_t stride, kv_err *e)
     const void *from;
     void *to;
     own_array *made = NULL, *truth = NULL;
-    kv_ctx ctx = {KV_CPU, 0};
-    if (kv_array_dtype(mask) == KV_BOOL)
-        truth = kv_array_ref(mask);
-    else
-        TRY(arrange_copy(&truth, mask, KV_BOOL, ctx, e));
+    TRY(arrange_as(&truth, mask, KV_BOOL, e));
     int64_t n = kv_array_size(truth), parts = count_parts(n);
     own_mem int64_t *begin = mem_zalloc(parts + 1, sizeof *begin, e);
     if (!begin)
         return KV_E_MEMORY;
     TRY(kv_array_read(truth, &from, e));
     mask_job j = {.n = n, .stride = stride, .begin = begin, .mask = from};
-    pool_run(parts, mask_part, &j);
+    TRY(pool_each(parts, mask_part, &j, e));
     for (int64_t i = 0; i < parts; i++)
         begin[i + 1] += begin[i];
-    if (j.stopped)
-        return stop_error(e);
-    TRY(kv_array_new_raw(&made, KV_INT64, 1, &begin[parts], ctx, e));
-    TRY(kv_array_write(made, &to, e));
+    TRY(array_make(&made, &to, KV_INT64, 1, &begin[parts], (kv_ctx){KV_CPU, 0}, e));
     j.to = to;
-    pool_run(parts, mask_part, &j);
-    return j.stopped ? stop_error(e) : array_hand_out(places, &made);
+    TRY(pool_each(parts, mask_part, &j, e));
+    return array_hand_out(places, &made);
 }
 
 /* ---- Several together ---- */
@@ -580,10 +563,8 @@ static int add(kv_array *to, kv_array *from, kv_err *e)
     TRY(kv_array_read(from, &more, e));
     int64_t *x = data;
     const int64_t *y = more;
-    int rc = KV_OK;
     for (int64_t i = 0; i < kv_array_size(to); i++) {
-        if (i % STOP_EVERY == 0 && (rc = stop_check(e)))
-            return rc;
+        TRY(stop_check_at(i, e));
         x[i] += y[i];
     }
     return KV_OK;
@@ -591,45 +572,34 @@ static int add(kv_array *to, kv_array *from, kv_err *e)
 
 int pick_join(kv_array **places, kv_array *more, kv_err *e)
 {
-    kv_array *one = NULL, *two = NULL;
+    own_array *taken = more, *one = NULL, *two = NULL;
     int ndim;
     int64_t shape[KV_MAX_NDIM];
-    if (!*places) {
-        *places = more;
-        return KV_OK;
-    }
+    if (!*places)
+        return array_hand_out(places, &taken);
     int rc = arrange_common(&ndim, shape, *places, more, e);
     if (rc)
-        kv_err_hint(e, "index arrays pair up, element by element: x[[0, 1], [2, 3]]");
-    else if (!(rc = arrange_broadcast(&one, *places, ndim, shape, e)) &&
-             !(rc = arrange_broadcast(&two, more, ndim, shape, e)))
-        rc = add(one, two, e);
-    kv_array_unref(two);
-    kv_array_unref(more);
-    if (rc) {
-        kv_array_unref(one);
-    } else {
-        kv_array_unref(*places);
-        *places = one;
-    }
-    return rc;
+        return kv_err_hint(e, "index arrays pair up, element by element: x[[0, 1], [2, 3]]"), rc;
+    TRY(arrange_broadcast(&one, *places, ndim, shape, e));
+    TRY(arrange_broadcast(&two, more, ndim, shape, e));
+    TRY(add(one, two, e));
+    kv_array_unref(*places);
+    return array_hand_out(places, &one);
 }
 
 int pick_index(kv_array **out, kv_array *places, int64_t len, int64_t stride, kv_err *e)
 {
     const void *from;
     void *to;
-    kv_array *made;
+    own_array *made = NULL;
     TRY(kv_array_read(places, &from, e));
-    TRY(kv_array_new_raw(&made, KV_INT64, kv_array_ndim(places), kv_array_shape(places),
-                         kv_array_ctx(places), e));
-    int rc = kv_array_write(made, &to, e);
+    TRY(array_make(&made, &to, KV_INT64, kv_array_ndim(places), kv_array_shape(places),
+                   kv_array_ctx(places), e));
     const int64_t *x = from;
     int64_t *y = to;
-    for (int64_t i = 0; i < kv_array_size(places) && !rc; i++) {
-        if (i % STOP_EVERY == 0)
-            rc = stop_check(e);
+    for (int64_t i = 0; i < kv_array_size(places); i++) {
+        TRY(stop_check_at(i, e));
         y[i] = x[i] / stride % len;
     }
-    return array_give(rc, out, made);
+    return array_hand_out(out, &made);
 }

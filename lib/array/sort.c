@@ -299,7 +299,6 @@ typedef struct sort_job {
     int64_t lines, n, each; /* lines that a thread sorts at once */
     char *room, *other;     /* of each worker, for two lines; of a long line, and as much again */
     int64_t run;            /* items of a run of a long line */
-    _Atomic bool stopped;
 } sort_job;
 
 /* Makes items of n elements from number i of the source on, which is number `at` of its line. */
@@ -336,56 +335,66 @@ static void give_items(const sort_job *j, const char *items, int64_t i, int64_t 
 
 /* ---- Many lines ---- */
 
-static void sort_lines(void *arg, int64_t part, int worker)
+static int sort_lines(void *arg, int64_t part, int worker, kv_err *e)
 {
     sort_job *j = arg;
     int64_t end = at_most(j->lines, (part + 1) * j->each), size = j->n * j->items->bytes;
     char *items = j->room + 2 * size * worker;
-    if (stop_shared(&j->stopped))
-        return;
+    (void)e;
     for (int64_t i = part * j->each; i < end; i++) {
         make_items(j, items, i * j->n, j->n, 0);
         j->items->sort(items, items + size, j->n);
         give_items(j, items, i * j->n, j->n);
     }
+    return KV_OK;
 }
 
 /* ---- A long line ---- */
 
 /* j->lines is the number of the line here. */
-static void sort_run(void *arg, int64_t part, int worker)
+static int sort_run(void *arg, int64_t part, int worker, kv_err *e)
 {
     sort_job *j = arg;
     int64_t at = part * RUN, n = at_most(j->n - at, RUN), bytes = j->items->bytes;
-    (void)worker;
-    if (stop_shared(&j->stopped))
-        return;
+    (void)worker, (void)e;
     make_items(j, j->room + at * bytes, j->lines * j->n + at, n, at);
     j->items->sort(j->room + at * bytes, j->other + at * bytes, n);
+    return KV_OK;
 }
 
 /* A piece of the result of a pair of runs; runs are a multiple of RUN long. */
-static void merge_piece(void *arg, int64_t part, int worker)
+static int merge_piece(void *arg, int64_t part, int worker, kv_err *e)
 {
     sort_job *j = arg;
     int64_t bytes = j->items->bytes, at = part * RUN, begin = at / (2 * j->run) * (2 * j->run);
     int64_t na = at_most(j->n - begin, j->run), nb = at_most(j->n - begin - na, j->run);
     const char *a = j->room + begin * bytes;
-    (void)worker;
-    if (stop_shared(&j->stopped))
-        return;
+    (void)worker, (void)e;
     j->items->merge(j->other + at * bytes, a, na, a + na * bytes, nb, at - begin,
                     at_most(j->n - at, RUN));
+    return KV_OK;
 }
 
-static void give_piece(void *arg, int64_t part, int worker)
+static int give_piece(void *arg, int64_t part, int worker, kv_err *e)
 {
     sort_job *j = arg;
     int64_t at = part * RUN;
-    (void)worker;
-    if (stop_shared(&j->stopped))
-        return;
+    (void)worker, (void)e;
     give_items(j, j->room + at * j->items->bytes, j->lines * j->n + at, at_most(j->n - at, RUN));
+    return KV_OK;
+}
+
+static int sort_line(sort_job *j, kv_err *e)
+{
+    int64_t pieces = (j->n + RUN - 1) / RUN;
+    TRY(pool_each(pieces, sort_run, j, e));
+    for (j->run = RUN; j->run < j->n; j->run *= 2) {
+        TRY(pool_each(pieces, merge_piece, j, e));
+        char *swap = j->room;
+        j->room = j->other;
+        j->other = swap;
+    }
+    return pool_each(pieces, give_piece, j, e);
 }
 
 static int sort_all(sort_job *j, int64_t lines, kv_err *e)
@@ -399,22 +408,11 @@ static int sort_all(sort_job *j, int64_t lines, kv_err *e)
     j->other = room + size;
     j->lines = lines;
     j->each = j->n < STOP_EVERY ? STOP_EVERY / j->n : 1;
-    if (!is_long)
-        pool_run((lines + j->each - 1) / j->each, sort_lines, j);
-    for (int64_t i = 0; i < lines && is_long && !j->stopped; i++) {
-        j->lines = i;
-        int64_t pieces = (j->n + RUN - 1) / RUN;
-        pool_run(pieces, sort_run, j);
-        for (j->run = RUN; j->run < j->n && !j->stopped; j->run *= 2) {
-            pool_run(pieces, merge_piece, j);
-            char *swap = j->room;
-            j->room = j->other;
-            j->other = swap;
-        }
-        pool_run(pieces, give_piece, j);
-    }
+    int rc = is_long ? KV_OK : pool_each((lines + j->each - 1) / j->each, sort_lines, j, e);
+    for (j->lines = 0; is_long && j->lines < lines && !rc; j->lines++)
+        rc = sort_line(j, e);
     mem_free_data(room);
-    return j->stopped ? stop_error(e) : KV_OK;
+    return rc;
 }
 
 /* ---- Axes ---- */
@@ -444,27 +442,24 @@ static int sort_last(kv_array **out, kv_array *a, sort_what what, bool down, kv_
     if (dtype != KV_FLOAT64 && dtype != KV_INT64)
         wide = kv_dtype_is_float(dtype) ? KV_FLOAT32 : KV_INT32;
     bool indices = what == SORT_INDICES;
-    kv_array *made = NULL;
+    own_array *made = NULL;
     const void *from;
     void *to;
     if (indices && n > UINT32_MAX && wide != KV_FLOAT64)
         wide = kv_dtype_is_float(dtype) ? KV_FLOAT64 : KV_INT64;
     TRY(kv_array_read(a, &from, e));
-    TRY(kv_array_new_raw(&made, indices ? KV_INT64 : dtype, ndim, kv_array_shape(a),
-                         kv_array_ctx(a), e));
+    TRY(array_make(&made, &to, indices ? KV_INT64 : dtype, ndim, kv_array_shape(a),
+                   kv_array_ctx(a), e));
     sort_job j = {.items = sort_items_of(wide, indices),
                   .from = from,
+                  .to = to,
                   .dtype = dtype,
                   .wide = wide,
                   .indices = indices,
                   .down = down,
                   .n = n};
-    int rc = kv_array_write(made, &to, e);
-    if (!rc && kv_array_size(a) > 0) {
-        j.to = to;
-        rc = sort_all(&j, kv_array_size(a) / n, e);
-    }
-    return array_give(rc, out, made);
+    TRY(kv_array_size(a) > 0 ? sort_all(&j, kv_array_size(a) / n, e) : KV_OK);
+    return array_hand_out(out, &made);
 }
 
 int sort_array(kv_array **out, kv_array *a, sort_what what, int64_t axis, bool down, kv_err *e)
@@ -519,9 +514,8 @@ int sort_quantiles(kv_array **out, kv_array *a, const double *q, int64_t nq, int
     int64_t n = ndim ? kv_array_shape(sorted)[ndim - 1] : 1, bytes = kv_dtype_bytes(dtype);
     for (int i = 0; i + 1 < ndim; i++)
         shape[i + 1] = kv_array_shape(sorted)[i];
-    TRY(kv_array_new_raw(&made, real, ndim ? ndim : 1, shape, kv_array_ctx(a), e));
+    TRY(array_make(&made, &to, real, ndim ? ndim : 1, shape, kv_array_ctx(a), e));
     TRY(kv_array_read(sorted, &from, e));
-    TRY(kv_array_write(made, &to, e));
     int64_t each = nq ? kv_array_size(made) / nq : 0;
     if (n == 0 && kv_array_size(made) > 0)
         return kv_err_set(e, KV_E_VALUE, "no elements have no quantile");
@@ -535,8 +529,6 @@ int sort_quantiles(kv_array **out, kv_array *a, const double *q, int64_t nq, int
 
 /* ---- Different elements ---- */
 
-/* On failure, too, an array may be in *out: sort_unique lets go all that there are. */
-
 /* Marks the elements of a sorted vector that differ from the one before. */
 static int mark_first(kv_array **out, kv_array *sorted, kv_err *e)
 {
@@ -546,13 +538,13 @@ static int mark_first(kv_array **out, kv_array *sorted, kv_err *e)
     bool real = kv_dtype_is_float(dtype);
     const void *from;
     void *to;
-    int rc = kv_array_read(sorted, &from, e);
-    if (rc || (rc = kv_array_new_raw(out, KV_BOOL, 1, &n, (kv_ctx){KV_CPU, 0}, e)))
-        return rc;
-    rc = kv_array_write(*out, &to, e);
-    for (int64_t i = 0, m; i < n && !rc && !(rc = stop_check_at(i / BLOCK, e)); i += m) {
+    own_array *made = NULL;
+    TRY(kv_array_read(sorted, &from, e));
+    TRY(array_make(&made, &to, KV_BOOL, 1, &n, (kv_ctx){KV_CPU, 0}, e));
+    for (int64_t i = 0, m; i < n; i += m) {
         bool *mark = (bool *)to + i;
         m = at_most(n - i, BLOCK);
+        TRY(stop_check_at(i / BLOCK, e));
         x[0] = x[BLOCK];
         whole[0] = whole[BLOCK];
         convert_elements(real ? (void *)(x + 1) : (void *)(whole + 1), real ? KV_FLOAT64 : KV_INT64,
@@ -562,7 +554,7 @@ static int mark_first(kv_array **out, kv_array *sorted, kv_err *e)
                                : whole[k] != whole[k - 1];
         mark[0] |= i == 0;
     }
-    return rc;
+    return array_hand_out(out, &made);
 }
 
 /* How far each place lies from the next, the last from n. */
@@ -572,12 +564,14 @@ static int count_between(kv_array **out, kv_array *places, int64_t n, kv_err *e)
     const void *from;
     void *to;
     TRY(kv_array_read(places, &from, e));
-    TRY(kv_array_new_raw(out, KV_INT64, 1, &size, kv_array_ctx(places), e));
-    int rc = kv_array_write(*out, &to, e);
+    own_array *made = NULL;
+    TRY(array_make(&made, &to, KV_INT64, 1, &size, kv_array_ctx(places), e));
     const int64_t *at = from;
-    for (int64_t i = 0; i < size && !rc && !(rc = stop_check_at(i, e)); i++)
+    for (int64_t i = 0; i < size; i++) {
+        TRY(stop_check_at(i, e));
         ((int64_t *)to)[i] = (i + 1 < size ? at[i + 1] : n) - at[i];
-    return rc;
+    }
+    return array_hand_out(out, &made);
 }
 
 /* For each element the number of its run: order says where the sorted ones came from. */
@@ -588,21 +582,22 @@ static int number_runs(kv_array **out, kv_array *order, kv_array *marks, const k
     void *to;
     TRY(kv_array_read(order, &from, e));
     TRY(kv_array_read(marks, &mark, e));
-    TRY(kv_array_new_raw(out, KV_INT64, kv_array_ndim(like), kv_array_shape(like),
-                         kv_array_ctx(like), e));
-    int rc = kv_array_write(*out, &to, e);
+    own_array *made = NULL;
+    TRY(array_make(&made, &to, KV_INT64, kv_array_ndim(like), kv_array_shape(like),
+                   kv_array_ctx(like), e));
     int64_t run = -1;
-    for (int64_t i = 0; i < kv_array_size(order) && !rc && !(rc = stop_check_at(i, e)); i++) {
+    for (int64_t i = 0; i < kv_array_size(order); i++) {
+        TRY(stop_check_at(i, e));
         run += ((const bool *)mark)[i];
         ((int64_t *)to)[((const int64_t *)from)[i]] = run;
     }
-    return rc;
+    return array_hand_out(out, &made);
 }
 
-/* The parts of a unique; the caller lets go those that are there. */
+/* The parts of a unique. */
 typedef struct unique {
     kv_array *flat, *order, *sorted, *marks, *places;
-    kv_array *values, *first, *inverse, *counts;
+    kv_array *values, *first, *inverse, *counts; /* NULL where it was given away */
 } unique;
 
 static int find_unique(unique *u, kv_array *a, bool first, bool inverse, bool counts, kv_err *e)
@@ -627,23 +622,24 @@ static int find_unique(unique *u, kv_array *a, bool first, bool inverse, bool co
     return count_between(&u->counts, u->places, n, e);
 }
 
+static void unique_release(unique *u)
+{
+    kv_array *const all[] = {u->flat,   u->order, u->sorted,  u->marks, u->places,
+                             u->values, u->first, u->inverse, u->counts};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        kv_array_unref(all[i]);
+}
+
 int sort_unique(kv_array **out, kv_array **first, kv_array **inverse, kv_array **counts,
                 kv_array *a, kv_err *e)
 {
-    unique u = {0};
-    int rc = find_unique(&u, a, first, inverse, counts, e);
-    kv_array **to[] = {out, first, inverse, counts};
-    kv_array *made[] = {u.values, u.first, u.inverse, u.counts};
-    for (int i = 0; i < 4; i++) {
-        if (!rc && to[i])
-            *to[i] = made[i];
-        else
-            kv_array_unref(made[i]);
-    }
-    kv_array_unref(u.places);
-    kv_array_unref(u.marks);
-    kv_array_unref(u.sorted);
-    kv_array_unref(u.order);
-    kv_array_unref(u.flat);
-    return rc;
+    OWN(unique_release) unique u = {0};
+    TRY(find_unique(&u, a, first, inverse, counts, e));
+    if (first)
+        array_hand_out(first, &u.first);
+    if (inverse)
+        array_hand_out(inverse, &u.inverse);
+    if (counts)
+        array_hand_out(counts, &u.counts);
+    return array_hand_out(out, &u.values);
 }

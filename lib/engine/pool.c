@@ -510,6 +510,42 @@ void pool_run(int64_t nparts, void (*run)(void *arg, int64_t part, int worker), 
     pthread_mutex_unlock(&pool.lock);
 }
 
+typedef struct each {
+    int (*run)(void *arg, int64_t part, int worker, kv_err *e);
+    void *arg;
+    _Atomic(int64_t) failed; /* the first part that failed so far, or INT64_MAX */
+    pthread_mutex_t lock;    /* of error */
+    kv_err error;
+} each;
+
+static void run_each(void *arg, int64_t part, int worker)
+{
+    each *a = arg;
+    kv_err e = {0};
+    if (atomic_load(&a->failed) < part)
+        return;
+    if (!stop_check(&e) && !a->run(a->arg, part, worker, &e))
+        return;
+    pthread_mutex_lock(&a->lock);
+    if (part < atomic_load(&a->failed)) {
+        atomic_store(&a->failed, part);
+        a->error = e;
+    }
+    pthread_mutex_unlock(&a->lock);
+}
+
+int pool_each(int64_t nparts, int (*run)(void *arg, int64_t part, int worker, kv_err *e), void *arg,
+              kv_err *e)
+{
+    each a = {.run = run, .arg = arg, .failed = INT64_MAX};
+    pthread_mutex_init(&a.lock, NULL);
+    pool_run(nparts, run_each, &a);
+    pthread_mutex_destroy(&a.lock);
+    if (a.error.code && e && !e->code)
+        *e = a.error;
+    return a.error.code;
+}
+
 void pool_submit(pool_task *t)
 {
     pool_workers();

@@ -15,6 +15,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "kv_err.h"
+
 /* The number of workers at most. */
 #define POOL_MAX_WORKERS 64
 
@@ -35,6 +37,12 @@ void pool_set_spins(int n);
  * between two parts a task of higher priority may run. When every place is taken the caller runs
  * all parts, with one worker number. */
 void pool_run(int64_t nparts, void (*run)(void *arg, int64_t part, int worker), void *arg);
+
+/* The same for parts that can fail: none is begun behind one that failed, nor when work is to end
+ * early (base/stop.h). Of several failures the first in the order of the parts is returned. Errors:
+ * those of run, interrupted. */
+int pool_each(int64_t nparts, int (*run)(void *arg, int64_t part, int worker, kv_err *e), void *arg,
+              kv_err *e);
 
 /* A task: its memory is the submitter's, who may reuse it as soon as run was called. The fields
  * from child on are the pool's. */

@@ -7,7 +7,7 @@
 #include <strings.h>
 
 #include "base/utf8.h"
-#include "cpu/half.h"
+#include "cpu/cpu.h"
 
 num_width scalar_width(kv_dtype dtype)
 {
@@ -31,50 +31,23 @@ num_width scalar_width(kv_dtype dtype)
 
 /* ---- Bytes ------------------------------------------------------------------------------ */
 
+static const void *element(kv_dtype dtype, const void *data, int64_t i)
+{
+    return (const char *)data + i * kv_dtype_bytes(dtype);
+}
+
 double scalar_float(kv_dtype dtype, const void *data, int64_t i)
 {
-    float x;
-    switch (dtype) {
-    case KV_FLOAT32:
-        return ((const float *)data)[i];
-    case KV_FLOAT64:
-        return ((const double *)data)[i];
-    case KV_FLOAT16:
-        half_widen_f16(&x, (const uint16_t *)data + i, 1);
-        return x;
-    case KV_BFLOAT16:
-        half_widen_bf16(&x, (const uint16_t *)data + i, 1);
-        return x;
-    case KV_UINT8:
-    case KV_INT32:
-    case KV_INT8:
-    case KV_INT64:
-    case KV_BOOL:
-        return (double)scalar_int(dtype, data, i);
-    }
-    return 0;
+    double x;
+    convert_elements(&x, KV_FLOAT64, element(dtype, data, i), dtype, 1);
+    return x;
 }
 
 int64_t scalar_int(kv_dtype dtype, const void *data, int64_t i)
 {
-    switch (dtype) {
-    case KV_UINT8:
-        return ((const uint8_t *)data)[i];
-    case KV_INT32:
-        return ((const int32_t *)data)[i];
-    case KV_INT8:
-        return ((const int8_t *)data)[i];
-    case KV_INT64:
-        return ((const int64_t *)data)[i];
-    case KV_BOOL:
-        return ((const uint8_t *)data)[i] != 0;
-    case KV_FLOAT32:
-    case KV_FLOAT64:
-    case KV_FLOAT16:
-    case KV_BFLOAT16:
-        break;
-    }
-    return 0;
+    int64_t x;
+    convert_elements(&x, KV_INT64, element(dtype, data, i), dtype, 1);
+    return x;
 }
 
 static scalar_fit set_int(kv_dtype dtype, void *data, int64_t i, int64_t x)
@@ -86,53 +59,18 @@ static scalar_fit set_int(kv_dtype dtype, void *data, int64_t i, int64_t x)
     int64_t min = dtype == KV_BOOL || dtype == KV_UINT8 ? 0 : -max - 1;
     if (x < min || x > max)
         return SCALAR_TOO_LARGE;
-    switch (dtype) {
-    case KV_UINT8:
-    case KV_BOOL:
-        ((uint8_t *)data)[i] = (uint8_t)x;
-        break;
-    case KV_INT8:
-        ((int8_t *)data)[i] = (int8_t)x;
-        break;
-    case KV_INT32:
-        ((int32_t *)data)[i] = (int32_t)x;
-        break;
-    case KV_INT64:
-        ((int64_t *)data)[i] = x;
-        break;
-    case KV_FLOAT32:
-    case KV_FLOAT64:
-    case KV_FLOAT16:
-    case KV_BFLOAT16:
-        break;
-    }
+    convert_elements((char *)data + i * kv_dtype_bytes(dtype), dtype, &x, KV_INT64, 1);
     return SCALAR_FITS;
 }
 
 /* x is a number of the dtype's format already. */
 static void set_float(kv_dtype dtype, void *data, int64_t i, double x)
 {
-    float narrow;
-    switch (dtype) {
-    case KV_FLOAT32:
+    double y = isnan(x) && kv_dtype_bytes(dtype) == 2 ? (double)NAN : x; /* of one sign */
+    if (dtype == KV_FLOAT32) /* most files; a call an element shows */
         ((float *)data)[i] = (float)x;
-        break;
-    case KV_FLOAT64:
-        ((double *)data)[i] = x;
-        break;
-    case KV_FLOAT16:
-    case KV_BFLOAT16:
-        narrow = isnan(x) ? NAN : (float)x;
-        (dtype == KV_FLOAT16 ? half_narrow_f16 : half_narrow_bf16)((uint16_t *)data + i, &narrow,
-                                                                   1);
-        break;
-    case KV_UINT8:
-    case KV_INT32:
-    case KV_INT8:
-    case KV_INT64:
-    case KV_BOOL:
-        break;
-    }
+    else
+        convert_elements((char *)data + i * kv_dtype_bytes(dtype), dtype, &y, KV_FLOAT64, 1);
 }
 
 scalar_fit scalar_set(kv_dtype dtype, void *data, int64_t i, double x)

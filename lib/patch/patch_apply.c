@@ -342,7 +342,7 @@ static int make_all(applying *r, patch_misfits *wrong, kv_err *e)
                        .in_order = true,
                        .progress = tell,
                        .progress_arg = r};
-    if (!rc && !(rc = walk_run(&keys, e)) && !(rc = patch_each(r->nwhole, apply_whole, r, e)))
+    if (!rc && !(rc = walk_run(&keys, e)) && !(rc = pool_each(r->nwhole, apply_whole, r, e)))
         rc = compare(r, r->hashes, wrong, e);
     return rc;
 }

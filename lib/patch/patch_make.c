@@ -112,7 +112,7 @@ typedef struct pair {
 typedef struct maker {
     digest *d[2];
     buf line;
-    patch_pack *pack;
+    patch_pack pack;
     int64_t visit; /* that it is at */
 } maker;
 
@@ -187,7 +187,7 @@ static int begin_key(making *m, maker *w, const visit *v, kv_err *e)
         TRY(tensor_hash_begin(w->d[i], &w->line, t->type, t->ndim, t->shape, e));
     }
     w->visit = v - m->visits;
-    patch_pack_begin(w->pack, patch_unit(any_info(m, v)->type));
+    patch_pack_begin(&w->pack, patch_unit(any_info(m, v)->type));
     return KV_OK;
 }
 
@@ -195,11 +195,11 @@ static int end_key(making *m, maker *w, const visit *v, kv_err *e)
 {
     unsigned char hash[DIGEST_MAX];
     pair *p = &m->pairs[v->key];
-    int rc = patch_pack_end(w->pack, e);
+    int rc = patch_pack_end(&w->pack, e);
     for (int i = 0; i < 2 && !rc; i++)
         if (v->at[i] >= 0 && !(rc = digest_end(w->d[i], hash, e)))
             memcpy(p->hash[i], hash, PATCH_HASH);
-    return rc ? rc : patch_spool_add(&m->spool, v->key, patch_pack_out(w->pack), e);
+    return rc ? rc : patch_spool_add(&m->spool, v->key, &w->pack.out, e);
 }
 
 /* So much of a block of both sides stays in the nearest cache while it is hashed and compared. */
@@ -209,8 +209,8 @@ static int end_key(making *m, maker *w, const visit *v, kv_err *e)
 static int64_t compare_block(maker *w, const char *a, const char *b, int64_t bytes, int unit,
                              int64_t first)
 {
-    int64_t *at = patch_pack_at(w->pack), found = 0;
-    char *values = patch_pack_values(w->pack);
+    int64_t *at = w->pack.at + w->pack.n, found = 0;
+    char *values = w->pack.values + w->pack.n * unit;
     for (int64_t i = 0; i < bytes; i += NEAR) {
         int64_t n = bytes - i < NEAR ? bytes - i : NEAR;
         digest_add(w->d[0], a + i, n);
@@ -237,13 +237,13 @@ static int make_block(maker *w, pair *p, const walk_piece *at, tensor_type type,
     if (!a) {
         digest_add(w->d[1], b, bytes);
         p->changes += units;
-        return patch_pack_whole(w->pack, first, units, b, e);
+        return patch_pack_whole(&w->pack, first, units, b, e);
     }
-    if (patch_pack_room(w->pack, units, e))
+    if (patch_pack_room(&w->pack, units, e))
         return KV_E_MEMORY;
     int64_t n = compare_block(w, a, b, bytes, unit, first);
     p->changes += n;
-    return patch_pack_add(w->pack, n, first, units, b, e);
+    return patch_pack_add(&w->pack, n, first, units, b, e);
 }
 
 static int make_piece(void *arg, const walk_piece *at, int worker, kv_err *e)
@@ -255,8 +255,8 @@ static int make_piece(void *arg, const walk_piece *at, int worker, kv_err *e)
     TRY(at->first == 0 ? begin_key(m, w, v, e) : KV_OK);
     kv_assert(w->visit == at->tensor, "a tensor went to two workers");
     TRY(make_block(w, &m->pairs[v->key], at, t->type, e));
-    if (patch_spool_wants(patch_pack_out(w->pack)))
-        TRY(patch_spool_add(&m->spool, v->key, patch_pack_out(w->pack), e));
+    if (patch_spool_wants(&w->pack.out))
+        TRY(patch_spool_add(&m->spool, v->key, &w->pack.out, e));
     return at->first + at->n == t->elements ? end_key(m, w, v, e) : KV_OK;
 }
 
@@ -304,7 +304,7 @@ static int new_workers(making *m, kv_err *e)
         maker *w = &m->workers[i];
         TRY(digest_new(&w->d[0], DIGEST_XXH3, e));
         TRY(digest_new(&w->d[1], DIGEST_XXH3, e));
-        TRY(patch_pack_new(&w->pack, e));
+        TRY(zstd_packer_new(&w->pack.zstd, e));
     }
     return KV_OK;
 }
@@ -360,7 +360,7 @@ int patch_make(const char *path, checkpoint *a, checkpoint *b, const patch_optio
         digest_free(m.workers[i].d[0]);
         digest_free(m.workers[i].d[1]);
         buf_release(&m.workers[i].line);
-        patch_pack_free(m.workers[i].pack);
+        patch_pack_release(&m.workers[i].pack);
     }
     mem_free(m.workers);
     mem_free(m.visits);
@@ -376,7 +376,7 @@ int patch_make(const char *path, checkpoint *a, checkpoint *b, const patch_optio
 
 typedef struct joiner {
     patch_maker maker;
-    patch_pack *pack;
+    patch_pack pack;
 } joiner;
 
 typedef struct joining {
@@ -439,10 +439,10 @@ static int join_block(joiner *w, const patch_chain_key *k, patch_key *out, int64
 {
     int unit = patch_unit(out->now.type);
     TRY(patch_maker_changes(&w->maker, k, first, units, e));
-    TRY(patch_pack_room(w->pack, units, e));
+    TRY(patch_pack_room(&w->pack, units, e));
     /* The marked units of the block go to the packer. */
-    int64_t *at = patch_pack_at(w->pack), n = 0;
-    char *values = patch_pack_values(w->pack);
+    int64_t *at = w->pack.at + w->pack.n, n = 0;
+    char *values = w->pack.values + w->pack.n * unit;
     const unsigned char *marks = w->maker.marks;
     for (int64_t i = 0; i < units; i++) {
         uint64_t eight;
@@ -457,8 +457,8 @@ static int join_block(joiner *w, const patch_chain_key *k, patch_key *out, int64
     }
     out->changes += n;
     if (patch_key_is_whole(out))
-        return patch_pack_whole(w->pack, first, units, w->maker.block, e);
-    return patch_pack_add(w->pack, n, first, units, n == units ? w->maker.block : NULL, e);
+        return patch_pack_whole(&w->pack, first, units, w->maker.block, e);
+    return patch_pack_add(&w->pack, n, first, units, n == units ? w->maker.block : NULL, e);
 }
 
 static int join_key(void *arg, int64_t i, int worker, kv_err *e)
@@ -472,17 +472,17 @@ static int join_key(void *arg, int64_t i, int worker, kv_err *e)
     if (out->data < 0)
         return KV_OK;
     TRY(patch_maker_begin(&w->maker, k, e));
-    patch_pack_begin(w->pack, unit);
+    patch_pack_begin(&w->pack, unit);
     for (int64_t at = 0; at < elements; at += WALK_PIECE) {
         int64_t n = elements - at < WALK_PIECE ? elements - at : WALK_PIECE;
         TRY(join_block(w, k, out, tensor_type_bytes(out->now.type, at) / unit,
                        tensor_type_bytes(out->now.type, n) / unit, e));
-        if (patch_spool_wants(patch_pack_out(w->pack)))
-            TRY(patch_spool_add(&j->spool, i, patch_pack_out(w->pack), e));
+        if (patch_spool_wants(&w->pack.out))
+            TRY(patch_spool_add(&j->spool, i, &w->pack.out, e));
     }
     TRY(patch_maker_end(&w->maker, k, false, e));
-    TRY(patch_pack_end(w->pack, e));
-    return patch_spool_add(&j->spool, i, patch_pack_out(w->pack), e);
+    TRY(patch_pack_end(&w->pack, e));
+    return patch_spool_add(&j->spool, i, &w->pack.out, e);
 }
 
 static int new_joiners(joining *j, kv_err *e)
@@ -493,7 +493,7 @@ static int new_joiners(joining *j, kv_err *e)
         return KV_E_MEMORY;
     for (int i = 0; i < j->nworkers && !rc; i++)
         if (!(rc = patch_maker_init(&j->workers[i].maker, &j->chain, e)))
-            rc = patch_pack_new(&j->workers[i].pack, e);
+            rc = zstd_packer_new(&j->workers[i].pack.zstd, e);
     return rc;
 }
 
@@ -506,7 +506,7 @@ int patch_join(const char *path, patch *const *patches, int n, const patch_optio
     if (!rc && !(rc = patch_check_links(patches, n, wrong, e)) &&
         !(rc = patch_chain_init(&j.chain, patches, n, e)) && !(o && o->check_only) &&
         !(rc = index_keys(&j, e)) &&
-        !(rc = new_joiners(&j, e)) && !(rc = patch_each(j.chain.nkeys, join_key, &j, e)))
+        !(rc = new_joiners(&j, e)) && !(rc = pool_each(j.chain.nkeys, join_key, &j, e)))
         rc = patch_write(path, &j.index, &j.spool, o, &bytes, e);
     if (!rc && made) {
         patch_index_summarise(&j.index, made);
@@ -515,7 +515,7 @@ int patch_join(const char *path, patch *const *patches, int n, const patch_optio
     for (int i = 0; j.workers && i < j.nworkers; i++) {
         if (j.workers[i].maker.chain)
             patch_maker_release(&j.workers[i].maker);
-        patch_pack_free(j.workers[i].pack);
+        patch_pack_release(&j.workers[i].pack);
     }
     mem_free(j.workers);
     patch_index_release(&j.index);

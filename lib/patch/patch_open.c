@@ -2,15 +2,11 @@
  * their keys. */
 #include "patch/patch_open.h"
 
-#include <pthread.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/file.h"
-#include "base/stop.h"
 #include "checkpoint/tensor_reader.h"
-#include "engine/pool.h"
 #include "patch/patch_format.h"
 #include "patch/patch_pack.h"
 
@@ -710,43 +706,4 @@ int patch_maker_end(patch_maker *m, const patch_chain_key *k, bool checked, kv_e
         TRY(patch_cursor_end(c, e));
     }
     return checked ? check_hash(m, k, e) : KV_OK;
-}
-
-/* ---- On all threads -------------------------------------------------------------------------- */
-
-typedef struct each {
-    int (*run)(void *arg, int64_t i, int worker, kv_err *e);
-    void *arg;
-    _Atomic(int64_t) failed; /* the first number that failed so far, or INT64_MAX */
-    pthread_mutex_t lock;    /* of error */
-    kv_err error;
-} each;
-
-static void run_one(void *arg, int64_t i, int worker)
-{
-    each *a = arg;
-    kv_err e = {0};
-    if (atomic_load(&a->failed) < i)
-        return;
-    if (!stop_check(&e) && !a->run(a->arg, i, worker, &e))
-        return;
-    pthread_mutex_lock(&a->lock);
-    if (i < atomic_load(&a->failed)) {
-        atomic_store(&a->failed, i);
-        a->error = e;
-    }
-    pthread_mutex_unlock(&a->lock);
-}
-
-int patch_each(int64_t n, int (*run)(void *arg, int64_t i, int worker, kv_err *e), void *arg,
-               kv_err *e)
-{
-    each a = {.run = run, .arg = arg, .failed = INT64_MAX};
-    pthread_mutex_init(&a.lock, NULL);
-    if (n > 0)
-        pool_run(n, run_one, &a);
-    pthread_mutex_destroy(&a.lock);
-    if (a.error.code && e && !e->code)
-        *e = a.error;
-    return a.error.code;
 }

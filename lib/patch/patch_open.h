@@ -113,8 +113,3 @@ int patch_maker_changes(patch_maker *m, const patch_chain_key *k, int64_t first,
 
 /* All blocks were made. checked: compares the hash with that of the last patch. Errors: format. */
 int patch_maker_end(patch_maker *m, const patch_chain_key *k, bool checked, kv_err *e);
-
-/* Calls run for each number below n, on all threads, until one fails; of several failures the first
- * in the order of numbers is returned. worker: as that of pool_run. Errors also: interrupted. */
-int patch_each(int64_t n, int (*run)(void *arg, int64_t i, int worker, kv_err *e), void *arg,
-               kv_err *e);

@@ -82,35 +82,8 @@ int zstd_unpack(zstd_unpacker *u, void *to, int64_t bytes, const void *data, int
 #define QUICK ZSTD_QUICK
 #define BEST  9
 
-struct patch_pack {
-    zstd_packer *zstd;
-    int unit;
-    int64_t *at; /* of the changes that wait for their chunk */
-    char *values;
-    int64_t n, cap, values_cap;
-    int64_t end; /* the unit behind the last one of the chunk before */
-    int64_t rest[PATCH_CHUNK]; /* of gaps of 255 and more */
-    buf out;
-    buf body, other, streams;     /* a chunk; two ways to pack a block; values in two ways */
-    unsigned char *plane, *frame; /* bytes of a stream, and compressed */
-    int64_t plane_cap, frame_cap;
-};
-
-int patch_pack_new(patch_pack **out, kv_err *e)
+void patch_pack_release(patch_pack *p)
 {
-    patch_pack *p = mem_zalloc(1, sizeof *p, e);
-    int rc = p ? zstd_packer_new(&p->zstd, e) : KV_E_MEMORY;
-    if (rc)
-        patch_pack_free(p);
-    else
-        *out = p;
-    return rc;
-}
-
-void patch_pack_free(patch_pack *p)
-{
-    if (!p)
-        return;
     zstd_packer_free(p->zstd);
     mem_free(p->at);
     mem_free(p->values);
@@ -120,12 +93,6 @@ void patch_pack_free(patch_pack *p)
     buf_release(&p->streams);
     mem_free(p->plane);
     mem_free(p->frame);
-    mem_free(p);
-}
-
-buf *patch_pack_out(patch_pack *p)
-{
-    return &p->out;
 }
 
 /* ---- Streams --------------------------------------------------------------------------------- */
@@ -381,16 +348,6 @@ int patch_pack_room(patch_pack *p, int64_t n, kv_err *e)
     return rc ? rc : mem_grow(&p->values, &p->values_cap, (p->n + n + 8) * p->unit, 1, e);
 }
 
-int64_t *patch_pack_at(patch_pack *p)
-{
-    return p->at + p->n;
-}
-
-void *patch_pack_values(patch_pack *p)
-{
-    return p->values + p->n * p->unit;
-}
-
 /* Where fewer of a block changed, places and values are surely the smaller way, but for values that
  * cost nothing. */
 #define MANY 8
@@ -421,12 +378,12 @@ int patch_pack_end(patch_pack *p, kv_err *e)
 }
 
 /* Compresses n bytes as the index of a patch is, behind their number. */
-static int patch_pack_index(patch_pack *p, buf *out, const void *data, int64_t n, kv_err *e)
+static int pack_index(zstd_packer *p, buf *out, const void *data, int64_t n, kv_err *e)
 {
     int64_t room = zstd_bound(n), bytes = 0;
     buf_put(out, (const char *)&n, sizeof n);
     char *to = buf_room(out, (size_t)room);
-    if (to && (bytes = zstd_pack(p->zstd, to, room, data, n, BEST, 1)))
+    if (to && (bytes = zstd_pack(p, to, room, data, n, BEST, 1)))
         buf_grew(out, (size_t)bytes);
     if (buf_check(out, e))
         return KV_E_MEMORY;
@@ -561,7 +518,7 @@ int patch_write(const char *path, const patch_index *x, patch_spool *s, const pa
     if (s->n > 0)
         qsort(s->parts, (size_t)s->n, sizeof *s->parts, by_key);
     buf text = {0};
-    patch_pack *p = NULL;
+    zstd_packer *p = NULL;
     patch_index_print(w.x, &text, &w.hashes);
     int rc = buf_check(&text, e);
     if (!rc)
@@ -569,9 +526,9 @@ int patch_write(const char *path, const patch_index *x, patch_spool *s, const pa
     if (!rc && (int64_t)text.len > PATCH_INDEX_MAX)
         rc = file_bad(e, KV_E_VALUE, path, "the names of all keys have more than %lld MB",
                       (long long)(PATCH_INDEX_MAX >> 20));
-    if (!rc && !(rc = patch_pack_new(&p, e)))
-        rc = patch_pack_index(p, &w.index, text.data, (int64_t)text.len, e);
-    patch_pack_free(p);
+    if (!rc && !(rc = zstd_packer_new(&p, e)))
+        rc = pack_index(p, &w.index, text.data, (int64_t)text.len, e);
+    zstd_packer_free(p);
     buf_release(&text);
     if (!rc && !(rc = lay_out(&w, e)))
         rc = write_file(&w, path, o, e);

@@ -2,7 +2,7 @@
  *
  *     patch_pack_begin(p, unit);
  *     …                                  for each block of the key, in order:
- *     patch_pack_room(p, units, e);      its changes go to patch_pack_at and patch_pack_values
+ *     patch_pack_room(p, units, e);      its changes go behind those of p->at and p->values
  *     patch_pack_add(p, first, n, …);
  *     …
  *     patch_pack_end(p, e);              chunks stand in p->out, which the caller empties
@@ -49,11 +49,22 @@ int zstd_unpack(zstd_unpacker *u, void *to, int64_t bytes, const void *data, int
 
 /* ---- Packing --------------------------------------------------------------------------------- */
 
-typedef struct patch_pack patch_pack;
+/* Begins zeroed, but for zstd. */
+typedef struct patch_pack {
+    zstd_packer *zstd; /* the packer's own */
+    int unit;
+    int64_t *at;  /* of the changes that wait for their chunk: the numbers of units, ascending, */
+    char *values; /* and their values: the next ones go behind the first n */
+    int64_t n, cap, values_cap;
+    int64_t end; /* the unit behind the last one of the chunk before */
+    int64_t rest[PATCH_CHUNK]; /* of gaps of 255 and more */
+    buf out;                      /* the chunks made so far */
+    buf body, other, streams;     /* a chunk; two ways to pack a block; values in two ways */
+    unsigned char *plane, *frame; /* bytes of a stream, and compressed */
+    int64_t plane_cap, frame_cap;
+} patch_pack;
 
-/* Errors: memory, unsupported. */
-int patch_pack_new(patch_pack **out, kv_err *e);
-void patch_pack_free(patch_pack *p); /* NULL is allowed */
+void patch_pack_release(patch_pack *p);
 
 /* Begins a key with units of so many bytes. */
 void patch_pack_begin(patch_pack *p, int unit);
@@ -61,12 +72,8 @@ void patch_pack_begin(patch_pack *p, int unit);
 /* Makes room for n changes more. Error: memory. */
 int patch_pack_room(patch_pack *p, int64_t n, kv_err *e);
 
-/* Where the next changes go: the numbers of the units, ascending, and their values. */
-int64_t *patch_pack_at(patch_pack *p);
-void *patch_pack_values(patch_pack *p);
-
-/* n changes were put there, of the block of `units` units from `first` on; at most PATCH_RANGE.
- * block: all values of it, or NULL where they are not known. Error: memory. */
+/* n changes were put behind the others, of the block of `units` units from `first` on; at most
+ * PATCH_RANGE. block: all values of it, or NULL where they are not known. Error: memory. */
 int patch_pack_add(patch_pack *p, int64_t n, int64_t first, int64_t units, const void *block,
                    kv_err *e);
 
@@ -75,9 +82,6 @@ int patch_pack_whole(patch_pack *p, int64_t first, int64_t units, const void *bl
 
 /* The key ends: all of its chunks are in the output. Error: memory. */
 int patch_pack_end(patch_pack *p, kv_err *e);
-
-/* The chunks made so far. */
-buf *patch_pack_out(patch_pack *p);
 
 /* Writing the file of a patch: data of keys come in any order, and are kept until all are there,
  * because only then their sizes are known; little of them in memory, more in a temporary file

@@ -2,7 +2,6 @@
  * several small inputs share a walk, which keeps all threads busy. */
 #include "tensors/conversion.h"
 
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
@@ -13,7 +12,6 @@
 #include "base/mem.h"
 #include "base/num.h"
 #include "base/regexp.h"
-#include "base/stop.h"
 #include "checkpoint/tensor_codec.h"
 #include "engine/pool.h"
 #include "tensors/walk.h"
@@ -396,8 +394,7 @@ int renaming_new(renaming **out, const char *text, kv_err *e)
         rc = kv_err_set(e, KV_E_USAGE, "`%.64s`: %s", text, why.text);
     else if (why.code) {
         rc = kv_err_set(e, (kv_code)why.code, "%s", why.text);
-        if (why.hint[0])
-            kv_err_hint(e, "%s", why.hint);
+        kv_err_hint(e, "%s", why.hint);
     }
     if (!rc) {
         *out = r;
@@ -440,25 +437,20 @@ typedef struct putting {
     int64_t i, n;
     tensor_type to, from;
     const char *data;
-    char *blocks;            /* one a worker, of PIECE elements; NULL: the data go as they are */
-    losses *lost;            /* or NULL */
-    _Atomic(int64_t) wrong;  /* the first found so far, or INT64_MAX */
-    _Atomic(int64_t) failed; /* the first piece that failed so far, or INT64_MAX */
-    pthread_mutex_t lock;    /* of error */
-    kv_err error;            /* of that piece */
+    char *blocks;           /* one a worker, of PIECE elements; NULL: the data go as they are */
+    losses *lost;           /* or NULL */
+    _Atomic(int64_t) wrong; /* the first found so far, or INT64_MAX */
 } putting;
 
 /* Does nothing behind an element that is wrong already, since only the first one is told. */
-static void put_piece(void *arg, int64_t piece, int worker)
+static int put_piece(void *arg, int64_t piece, int worker, kv_err *e)
 {
     putting *p = arg;
-    kv_err e = {0};
     int64_t at = piece * PIECE, n = p->n - at < PIECE ? p->n - at : PIECE;
     const char *data = p->data + tensor_type_bytes(p->from, at);
-    if (atomic_load(&p->wrong) < at || atomic_load(&p->failed) < piece)
-        return;
-    int rc = stop_check(&e);
-    if (!rc && p->blocks) {
+    if (atomic_load(&p->wrong) < at)
+        return KV_OK;
+    if (p->blocks) {
         char *block = p->blocks + (int64_t)worker * PIECE * WIDEST;
         tensor_loss loss = {.first = -1};
         int64_t wrong = tensor_convert_counting(block, p->to, data, p->from, n,
@@ -470,22 +462,13 @@ static void put_piece(void *arg, int64_t piece, int worker)
             while (at + wrong < first &&
                    !atomic_compare_exchange_weak(&p->wrong, &first, at + wrong))
                 ;
-            return;
+            return KV_OK;
         }
         losses_add(p->lost, p->i, &loss);
         data = block;
     }
-    if (!rc)
-        rc = checkpoint_out_put(p->out, p->i, tensor_type_bytes(p->to, at), data,
-                                tensor_type_bytes(p->to, n), &e);
-    if (!rc)
-        return;
-    pthread_mutex_lock(&p->lock);
-    if (piece < atomic_load(&p->failed)) {
-        atomic_store(&p->failed, piece);
-        p->error = e;
-    }
-    pthread_mutex_unlock(&p->lock);
+    return checkpoint_out_put(p->out, p->i, tensor_type_bytes(p->to, at), data,
+                              tensor_type_bytes(p->to, n), e);
 }
 
 int tensor_put(checkpoint_out *out, int64_t i, tensor_type to, const void *data, tensor_type from,
@@ -500,19 +483,9 @@ int tensor_put(checkpoint_out *out, int64_t i, tensor_type to, const void *data,
             return KV_E_MEMORY;
     }
     atomic_store(&p.wrong, INT64_MAX);
-    atomic_store(&p.failed, INT64_MAX);
-    pthread_mutex_init(&p.lock, NULL);
-    if (npieces == 1)
-        put_piece(&p, 0, 0);
-    else
-        pool_run(npieces, put_piece, &p);
-    pthread_mutex_destroy(&p.lock);
+    int rc = npieces == 1 ? put_piece(&p, 0, 0, e) : pool_each(npieces, put_piece, &p, e);
     mem_free(p.blocks);
-    if (p.error.code) {
-        if (e && !e->code)
-            *e = p.error;
-        return p.error.code;
-    }
-    *wrong = p.wrong == INT64_MAX ? -1 : atomic_load(&p.wrong);
-    return KV_OK;
+    if (!rc && p.wrong != INT64_MAX)
+        *wrong = atomic_load(&p.wrong);
+    return rc;
 }

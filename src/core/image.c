@@ -31,16 +31,31 @@ bool image_begins(const char *text, const char *with)
     return strncmp(text, with, strlen(with)) == 0;
 }
 
-bool image_is_checksum(const char *name)
+bool image_lists(const char *const *names, const char *name)
 {
-    return strcmp(name, TOTAL) == 0 || image_begins(name, TENSOR);
+    while (*names && (utf8_ends_in(*names, ".") ? !image_begins(name, *names)
+                                                : strcmp(name, *names) != 0))
+        names++;
+    return *names != NULL;
 }
 
-int image_unknown(const char *path, const char *name, kv_err *e)
+int image_check_names(const checkpoint *f, const char *path, const char *const *names,
+                      const char *const *more, bool *ours, kv_err *e)
 {
-    file_bad(e, KV_E_FORMAT, path, "it holds \"%.80s\", which this version does not know", name);
-    kv_err_hint(e, "a later version wrote it");
-    return KV_E_FORMAT;
+    static const char *const always[] = {TOTAL, TENSOR, COMPRESSION_PART, NULL};
+    *ours = false;
+    for (int64_t i = 0; i < checkpoint_metadata_count(f); i++) {
+        const char *name = checkpoint_metadata_at(f, i)->name;
+        if (!image_begins(name, IMAGE_OURS))
+            continue;
+        *ours = true;
+        if (image_lists(always, name) || image_lists(names, name) || image_lists(more, name))
+            continue;
+        file_bad(e, KV_E_FORMAT, path, "it holds \"%.80s\", which this version does not know",
+                 name);
+        return kv_err_hint(e, "a later version wrote it"), KV_E_FORMAT;
+    }
+    return KV_OK;
 }
 
 const char *image_count(const char *text, int64_t *n)
@@ -326,7 +341,6 @@ int image_load(kv_array **out, const checkpoint *f, int64_t i, bool later, const
  * Rows and residuals in files. Reading puts each tensor in its place; a place that stays empty is a
  * gap. */
 
-#define ROWS   "kvstore.rows."
 #define IDS    "/row_ids"
 #define DATA   "/data"
 #define PREFIX "__residual__/"
@@ -349,17 +363,12 @@ void row_parts_add(image *im, const char *key, kv_array *stored)
     add_array(im, key, IDS, ids);
     add_array(im, key, DATA, data);
     num_int(rows, kv_array_shape(stored)[0]);
-    image_text(im, ROWS, key, rows);
+    image_text(im, ROWS_PART, key, rows);
     kv_array_unref(ids);
     kv_array_unref(data);
 }
 
 /* ---- Rows: names ---- */
-
-bool row_parts_has(const char *name)
-{
-    return strncmp(name, ROWS, strlen(ROWS)) == 0;
-}
 
 row_part row_parts_kind(const char *name)
 {
@@ -390,7 +399,7 @@ static int find_others(const checkpoint *f, const char *path, const char *ids_na
     TRY(buf_check(&name, e));
     *data = checkpoint_find(f, buf_text(&name));
     buf_clear(&name);
-    buf_printf(&name, ROWS "%.*s", n - prefix, ids_name + prefix);
+    buf_printf(&name, ROWS_PART "%.*s", n - prefix, ids_name + prefix);
     TRY(buf_check(&name, e));
     const char *text = checkpoint_metadata(f, buf_text(&name));
     const char *rest = text ? image_count(text, rows) : NULL;
@@ -408,7 +417,7 @@ int row_parts_check(const checkpoint *f, const char *path, kv_err *e)
 {
     int64_t ids = 0, data = 0, texts = 0, rows, other;
     for (int64_t i = 0; i < checkpoint_metadata_count(f); i++)
-        texts += row_parts_has(checkpoint_metadata_at(f, i)->name);
+        texts += image_begins(checkpoint_metadata_at(f, i)->name, ROWS_PART);
     for (int64_t i = 0; i < checkpoint_count(f); i++) {
         const char *name = checkpoint_at(f, i)->name;
         row_part kind = row_parts_kind(name);
@@ -568,28 +577,26 @@ static int check_slot(const reader *r, int64_t number)
 int residual_parts_read(residual_parts *p, const checkpoint *f, const char *path,
                         const slot_table *t, kv_err *e)
 {
-    *p = (residual_parts){.items = mem_zalloc(t->n, sizeof *p->items, e)};
-    reader r = {p, f, path, t, -1, e};
-    int rc = p->items ? KV_OK : KV_E_MEMORY;
-    p->n = rc ? 0 : t->n;
-    const char *setting = rc ? NULL : checkpoint_metadata(f, COMPRESSION_PART);
-    if (setting && !compression_parse(&p->how, setting))
-        rc = kv_err_set(e, KV_E_FORMAT,
-                        "%s: \"" COMPRESSION_PART "\" is \"%.40s\", no type and threshold", path,
-                        setting);
-    if (!rc) {
-        for (int64_t i = 0; i < checkpoint_count(r.f) && !rc; i++) {
-            const char *name = checkpoint_at(r.f, i)->name;
-            if (!residual_parts_is(name))
-                continue;
-            rc = r.p->how.code ? read_tensor(&r, i) : bad(&r, name, "a residual that nobody uses");
-        }
-        for (int64_t i = 0; i < r.t->n && !rc; i++)
-            rc = check_slot(&r, i);
+    own_residual_parts made = {0};
+    reader r = {&made, f, path, t, -1, e};
+    const char *setting = checkpoint_metadata(f, COMPRESSION_PART);
+    if (!(made.items = mem_zalloc(t->n, sizeof *made.items, e)))
+        return KV_E_MEMORY;
+    made.n = t->n;
+    if (setting && !compression_parse(&made.how, setting))
+        return kv_err_set(e, KV_E_FORMAT,
+                          "%s: \"" COMPRESSION_PART "\" is \"%.40s\", no type and threshold", path,
+                          setting);
+    for (int64_t i = 0; i < checkpoint_count(f); i++) {
+        const char *name = checkpoint_at(f, i)->name;
+        if (residual_parts_is(name))
+            TRY(made.how.code ? read_tensor(&r, i) : bad(&r, name, "a residual that nobody uses"));
     }
-    if (rc)
-        residual_parts_release(p);
-    return rc;
+    for (int64_t i = 0; i < t->n; i++)
+        TRY(check_slot(&r, i));
+    *p = made;
+    made = (residual_parts){0};
+    return KV_OK;
 }
 
 void residual_parts_commit(residual_parts *p, slot_table *t)

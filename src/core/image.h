@@ -75,11 +75,12 @@ int image_check(const checkpoint *f, const char *path, kv_err *e);
 int image_load(kv_array **out, const checkpoint *f, int64_t i, bool later, const char *path,
                kv_err *e);
 
-/* Says whether a text is a checksum. */
-bool image_is_checksum(const char *name);
-
-/* Refuses a name that this version does not know. Returns format. */
-int image_unknown(const char *path, const char *name, kv_err *e);
+/* Lists of names end in NULL; what ends in a dot there stands for all names that begin so.
+ * image_check_names refuses names of ours that are neither a checksum, the compression, nor in one
+ * of the lists. *ours: there is a name of ours. Error: format. */
+bool image_lists(const char *const *names, const char *name);
+int image_check_names(const checkpoint *f, const char *path, const char *const *names,
+                      const char *const *more, bool *ours, kv_err *e);
 
 bool image_begins(const char *text, const char *with);
 
@@ -129,13 +130,11 @@ int64_t image_slot(const slot_table *t, const char *text, size_t n, int64_t gues
 /* ---- Rows ---- */
 
 #define ROW_PARTS_PREFIX "__rows__/"
+#define ROWS_PART        "kvstore.rows."
 
 /* Adds the parts of a row_sparse array, and references to it. Blocks until what writes it has
  * ended. */
 void row_parts_add(image *im, const char *key, kv_array *stored);
-
-/* Says whether a text belongs to the parts. */
-bool row_parts_has(const char *name);
 
 /* The role of a tensor, which its name tells. */
 typedef enum row_part { ROW_PART_NONE, ROW_PART_IDS, ROW_PART_DATA } row_part;

@@ -55,8 +55,7 @@ int slot_add(slot_table *t, const kv_key *key, kv_array *stored, kv_err *e)
     return KV_OK;
 }
 
-/* Of a slot that the map no longer knows. */
-static void release(slot *s)
+void slot_release(slot *s)
 {
     kv_array_unref(s->stored);
     slot_state_free(s->state);
@@ -74,7 +73,7 @@ void slot_truncate(slot_table *t, int64_t n)
         if (s->gone)
             continue;
         map_remove(&t->index, s->key);
-        release(s);
+        slot_release(s);
     }
     if (t->nascending > n)
         t->nascending = 0;
@@ -87,7 +86,7 @@ void slot_remove(slot_table *t, int64_t number)
                    (long long)number, (long long)t->n))
         return;
     map_remove(&t->index, s->key);
-    release(s);
+    slot_release(s);
     *s = (slot){.gone = true};
     t->ngone++;
     t->lost_keys = true;

@@ -100,6 +100,9 @@ int slot_in_order(slot_table *t, int64_t i, int64_t *number, kv_err *e);
 
 void slot_table_release(slot_table *t);
 
+/* Gives back what a slot holds that is in no table. */
+void slot_release(slot *s);
+
 /* Reads what still stands in the file of the store: the array of a key, and with `states` what its
  * updater keeps. Every call that needs elements does so before it changes anything. Errors: memory,
  * io (the file was changed meanwhile), interrupted. */

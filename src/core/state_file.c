@@ -99,20 +99,6 @@ static int check_format(const file_reader *r)
     return KV_E_FORMAT;
 }
 
-static int check_names(const file_reader *r)
-{
-    for (int64_t i = 0; i < checkpoint_metadata_count(r->f); i++) {
-        const char *name = checkpoint_metadata_at(r->f, i)->name;
-        bool known = !image_begins(name, IMAGE_OURS) || strcmp(name, STATES_FORMAT) == 0 ||
-                     strcmp(name, OPTIMIZER) == 0 || strcmp(name, KEY_TYPE) == 0 ||
-                     strcmp(name, COMPRESSION_PART) == 0 || image_begins(name, KEY) ||
-                     state_parts_has(name) || image_is_checksum(name);
-        if (!known)
-            return image_unknown(r->path, name, r->e);
-    }
-    return KV_OK;
-}
-
 static int check_optimizer(const file_reader *r)
 {
     const char *name = checkpoint_metadata(r->f, OPTIMIZER),
@@ -237,14 +223,16 @@ static void commit(kv *store, updater *next, state_parts *parts, residual_parts 
 int state_file_load(kv *store, const checkpoint *f, const char *path, bool numbers_only,
                     updater *gone, kv_err *e)
 {
+    static const char *const names[] = {STATES_FORMAT, OPTIMIZER, KEY_TYPE, KEY, NULL};
     file_reader r = {store, f, path, e};
+    bool ours;
     own_updater next = {0};
     state_parts parts;
     own_residual_parts owed = {0};
     TRY(state_file_check(store, e));
     TRY(image_check(f, path, e));
     TRY(check_format(&r));
-    TRY(check_names(&r));
+    TRY(image_check_names(f, path, names, state_part_names, &ours, e));
     TRY(check_optimizer(&r));
     own_mem int64_t *updates = mem_alloc(store->slots.n, sizeof *updates, e);
     TRY(updates ? read_keys(&r, updates) : KV_E_MEMORY);
@@ -368,13 +356,8 @@ void state_parts_add_rule(image *im, const optimizer *o)
 
 /* ---- Reading --------------------------------------------------------------------------------- */
 
-bool state_parts_has(const char *name)
-{
-    return strcmp(name, NUM_UPDATE) == 0 || strcmp(name, STATE_SCHEDULE) == 0 ||
-           strcmp(name, NOW) == 0 || image_begins(name, STATES) || image_begins(name, NUMBER) ||
-           image_begins(name, SHARED) || strcmp(name, RULE_PART) == 0 ||
-           image_begins(name, PARAM_PART);
-}
+const char *const state_part_names[] = {NUM_UPDATE, STATE_SCHEDULE, NOW,        STATES, NUMBER,
+                                        SHARED,     RULE_PART,      PARAM_PART, NULL};
 
 typedef struct reader {
     state_parts *p;
@@ -663,23 +646,20 @@ int state_parts_read(state_parts *p, const checkpoint *f, const char *path, cons
                      const optimizer *o, const slot_table *t, const int64_t *updates,
                      bool numbers_only, bool later, kv_err *e)
 {
-    *p = (state_parts){0};
-    p->draft.schedule = o->now.schedule;
-    reader r = {.p = p, .f = f, .path = path, .prefix = prefix, .o = o, .t = t, .updates = updates,
-                .later = later, .required = numbers_only ? 0 : UINT32_MAX, .last = -1, .e = e};
+    OWN(release_parts) state_parts made = {.draft.schedule = o->now.schedule};
+    own_mem uint32_t *listed = mem_zalloc(t->n, sizeof *listed, e);
+    reader r = {.p = &made, .f = f, .path = path, .prefix = prefix, .o = o, .t = t,
+                .updates = updates, .listed = listed, .later = later,
+                .required = numbers_only ? 0 : UINT32_MAX, .last = -1, .e = e};
     for (int i = 0; i < o->nstates; i++)
         r.required |= o->states[i].how == STATE_KEY ? 1u << i : 0;
-    p->states = mem_zalloc(t->n, sizeof *p->states, e);
-    r.listed = mem_zalloc(t->n, sizeof *r.listed, e);
-    int rc = p->states && r.listed ? KV_OK : KV_E_MEMORY;
-    if (!rc) {
-        p->n = t->n;
-        rc = read_all(&r);
-    }
-    mem_free(r.listed);
-    if (rc)
-        release_parts(p);
-    return rc;
+    if (!listed || !(made.states = mem_zalloc(t->n, sizeof *made.states, e)))
+        return KV_E_MEMORY;
+    made.n = t->n;
+    TRY(read_all(&r));
+    *p = made;
+    made = (state_parts){0};
+    return KV_OK;
 }
 
 void state_parts_commit(state_parts *p, optimizer *o, slot_table *t)
@@ -724,8 +704,7 @@ int state_parts_read_rule(updater *u, const checkpoint *f, const char *path, kv_
         /* An error of a rule that stands in a file begins with the file. */
         kv_code code = why.code == KV_E_MEMORY ? KV_E_MEMORY : KV_E_FORMAT;
         kv_err_set(e, code, "%s: its rule: %s", path, why.text);
-        if (why.hint[0])
-            kv_err_hint(e, "%s", why.hint);
+        kv_err_hint(e, "%s", why.hint);
         rc = code;
     }
     kv_rule_free(rule);

@@ -90,8 +90,8 @@ void state_parts_add_rule(image *im, const optimizer *o);
  * (it has no rule, or one that cannot be read), memory; *u is not changed then. */
 int state_parts_read_rule(updater *u, const checkpoint *f, const char *path, kv_err *e);
 
-/* Returns true if a text belongs to the parts, or is a part of the rule. */
-bool state_parts_has(const char *name);
+/* The names of all these texts: see image_lists. */
+extern const char *const state_part_names[];
 
 /* The parts of a file, read and not yet used. All zero is nothing. */
 typedef struct state_parts {

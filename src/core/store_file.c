@@ -146,28 +146,6 @@ int store_file_take(image *im, const kv *store, kv_err *e)
 
 /* ---- Reading: the description ---------------------------------------------------------------- */
 
-/* Every name under kvstore. is one of the table. */
-static int check_names(store_file *f, kv_err *e)
-{
-    static const char *const known[] = {"kvstore.format",  "kvstore.type",    "kvstore.key_type",
-                                        "kvstore.pushes",  "kvstore.updates", "kvstore.order",
-                                        "kvstore.updater", "kvstore.rule",    "kvstore.base",
-                                        COMPRESSION_PART};
-    f->foreign = true;
-    for (int64_t i = 0; i < checkpoint_metadata_count(f->file); i++) {
-        const char *name = checkpoint_metadata_at(f->file, i)->name;
-        if (!image_begins(name, IMAGE_OURS))
-            continue;
-        f->foreign = false;
-        bool found = state_parts_has(name) || row_parts_has(name) || image_is_checksum(name);
-        for (size_t j = 0; j < sizeof known / sizeof *known; j++)
-            found |= strcmp(name, known[j]) == 0;
-        if (!found)
-            return image_unknown(f->path, name, e);
-    }
-    return KV_OK;
-}
-
 static int get(const store_file *f, const char *name, const char **text, kv_err *e)
 {
     *text = checkpoint_metadata(f->file, name);
@@ -204,7 +182,11 @@ static int check_types(const store_file *f, kv_err *e)
 
 int store_file_open(store_file *f, const char *path, kv_err *e)
 {
+    static const char *const names[] = {
+        "kvstore.format", "kvstore.type",  "kvstore.base",    "kvstore.key_type", "kvstore.pushes",
+        "kvstore.order",  "kvstore.updater", "kvstore.updates", ROWS_PART, NULL};
     const char *format;
+    bool ours;
     *f = (store_file){.path = path, .type = "local"};
     TRY(checkpoint_open(&f->file, path, NULL, e));
     if (!checkpoint_is_safetensors(f->file)) {
@@ -217,7 +199,8 @@ int store_file_open(store_file *f, const char *path, kv_err *e)
     if (checkpoint_metadata(f->file, "kvstore.states"))
         return file_bad(e, KV_E_FORMAT, path, "the states of an optimizer, not a store");
     TRY(check_format(f, e)); /* first: names that are unknown may belong to another one */
-    TRY(check_names(f, e));
+    TRY(image_check_names(f->file, path, names, state_part_names, &ours, e));
+    f->foreign = !ours;
     TRY(f->foreign ? KV_OK : get(f, "kvstore.format", &format, e));
     TRY(f->foreign ? KV_OK : get(f, "kvstore.type", &f->type, e));
     f->base = checkpoint_metadata(f->file, "kvstore.base");
@@ -442,7 +425,7 @@ static int fill_updater(const store_file *f, updater *u, kv_err *e)
         return file_bad(e, KV_E_FORMAT, f->path, "\"" UPDATER "\" is \"%.20s\", not assign or rule",
                         kind);
     for (int64_t i = 0; i < checkpoint_metadata_count(f->file); i++)
-        if (state_parts_has(checkpoint_metadata_at(f->file, i)->name))
+        if (image_lists(state_part_names, checkpoint_metadata_at(f->file, i)->name))
             return file_bad(e, KV_E_FORMAT, f->path, "it holds a rule that nobody uses");
     for (int64_t i = 0; i < checkpoint_count(f->file); i++)
         if (is_state(f, i))

@@ -117,12 +117,9 @@ void transaction_commit(transaction *t, updater *gone)
     kv_assert(t->is_open || (t->nslots == 0 && !t->has_updater),
               "a transaction that is not open keeps %lld slots", (long long)t->nslots);
     for (int64_t i = 0; i < t->nslots; i++) {
-        slot *s = &t->slots[i];
-        kv_array_unref(s->stored);
-        slot_state_free(s->state);
-        residuals_free(s->residuals);
-        if (t->has_keys)
-            mem_free((char *)s->key.name);
+        if (!t->has_keys) /* the table's */
+            t->slots[i].key.name = NULL;
+        slot_release(&t->slots[i]);
     }
     mem_free(t->slots);
     optimizer_mark_release(&t->mark);
