@@ -36,7 +36,7 @@ ALL_CFLAGS := -std=c17 -D_GNU_SOURCE $(OPT) $(WARN) -fno-common -ffp-contract=of
 ifdef WERROR
 ALL_CFLAGS += -Werror
 endif
-LDLIBS_LIB := -lcsv -lm -ldl -pthread
+LDLIBS_LIB := -lcsv -lcjson -lm -ldl -pthread
 LDLIBS_CLI :=
 
 # What ends a process where a mistake of ours would be a way in. It is left out without optimisation and with

@@ -34,12 +34,12 @@ unit_paths := $(if $(findstring /test_whole,$(UNIT)),$(call obj,src/optimizers/p
 unit_dist := $(call obj,$(addprefix src/distributed/,$(if $(findstring /test_place,$(UNIT)), \
     asks.c environment.c link_record.c $(if $(findstring /test_states,$(UNIT)),checkpoint_writer.c rank_residuals.c states.c))))
 $(BUILD)/unit: $(call obj,tests/unit/run.c $(UNIT)) $(unit_tool) $(unit_dist) $(unit_paths) $(unit_fuzz) $(BUILD)/libkvstore.a
-	$(link) $(if $(unit_tool),$(LDLIBS_CLI)) $(LDLIBS_LIB) -lcjson
+	$(link) $(if $(unit_tool),$(LDLIBS_CLI)) $(LDLIBS_LIB)
 
 # Replays recorded runs of MXNet 1.9.1.
 conformance_src := $(wildcard tests/conformance/*.c)
 $(BUILD)/conformance: $(call obj,$(conformance_src)) $(BUILD)/libkvstore.a
-	$(link) $(LDLIBS_LIB) -lcjson
+	$(link) $(LDLIBS_LIB)
 
 # Random programs whose output Python gave.
 $(BUILD)/differential: $(BUILD)/tests/differential/main.o
@@ -55,7 +55,7 @@ $(BUILD)/truth_optimizers: $(call obj,$(addprefix tests/truth/,optimizers.c form
 # finds the one that they use.
 DIST_TESTS := $(if $(have_mpi),$(BUILD)/dist_replay $(BUILD)/dist_check $(BUILD)/dist_stress $(BUILD)/dist_since $(BUILD)/dist_link)
 $(BUILD)/dist_%: $(BUILD)/tests/dist/%.o $(call obj,$(filter-out %/main.c,$(conformance_src))) $(BUILD)/libkvstore.so
-	$(link_shared) $(LDLIBS_LIB) -lcjson
+	$(link_shared) $(LDLIBS_LIB)
 # The links alone.
 # Most of what these compute is loops over elements.
 $(BUILD)/tests/dist/check.o: ALL_CFLAGS += $(loops)
@@ -185,7 +185,7 @@ test-gpu: all $(GPU_TESTS) ## the tests of GPUs on those of this machine
 	@BUILD=$(BUILD) scripts/test gpu
 
 $(BUILD)/gpu_conformance: $(call obj,$(conformance_src)) $(BUILD)/libkvstore.so
-	$(link_shared) $(LDLIBS_LIB) -lcjson
+	$(link_shared) $(LDLIBS_LIB)
 
 $(BUILD)/tests/device/%.o: ALL_CFLAGS += -I.
 $(BUILD)/gpu_rules: $(prelude_obj)

@@ -22,7 +22,7 @@
 #include "base/file.h"
 #include "base/stop.h"
 #include "checkpoint/checkpoint_build.h"
-#include "io/json_scan.h"
+#include "checkpoint/json_scan.h"
 
 #define FILE_MAX   ((off_t)256000000)
 #define PIECE      ((int64_t)1 << 20)

@@ -13,8 +13,8 @@
 #include "base/kv_assert.h"
 #include "base/utf8.h"
 #include "checkpoint/checkpoint_build.h"
+#include "checkpoint/json_scan.h"
 #include "checkpoint/looks_like.h"
-#include "io/json_scan.h"
 #include "io/json_writer.h"
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,

@@ -9,9 +9,9 @@
 #include "base/file.h"
 #include "base/utf8.h"
 #include "checkpoint/checkpoint_build.h"
+#include "checkpoint/json_scan.h"
 #include "checkpoint/tensor_codec.h"
 #include "checkpoint/tensor_reader.h"
-#include "io/json_scan.h"
 
 /* Bytes of a name in a message. */
 #define SHOWN_BYTES 80

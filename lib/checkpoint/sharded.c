@@ -13,8 +13,8 @@
 #include "base/stop.h"
 #include "base/utf8.h"
 #include "checkpoint/gguf.h"
+#include "checkpoint/json_scan.h"
 #include "checkpoint/looks_like.h"
-#include "io/json_scan.h"
 #include "io/json_writer.h"
 
 /* ---- Indexes --------------------------------------------------------------------------------- */

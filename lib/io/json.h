@@ -1,4 +1,4 @@
-/* JSON files of arrays.
+/* JSON files of arrays, through cJSON.
  *
  * A bare nested list where that says all (float32, at least one element), else an object
  * {"dtype":"float16","shape":[2,3],"data":[[…],[…]]}; of a row_sparse array with
@@ -44,3 +44,8 @@ int json_write_data(buf *out, kv_array *a, kv_err *e);
 
 /* Two fields, how a is stored: "stype":"default", or "stype":"row_sparse","row_ids":[…]. */
 void json_write_storage(json_writer *to, kv_array *a);
+
+/* The length of the number that text (n bytes) begins with, as RFC 8259 has it: no sign but -, no
+ * zero before other digits, digits on both sides of a point. 0: none, or what follows would belong
+ * to it (012, 1., 2.e3). */
+size_t json_number_length(const char *text, size_t n);

@@ -12,9 +12,9 @@
 #include "base/mem.h"
 #include "base/num.h"
 #include "base/utf8.h"
+#include "checkpoint/json_scan.h"
 #include "checkpoint/tensor_codec.h"
 #include "checkpoint/tensor_reader.h"
-#include "io/json_scan.h"
 
 #define PREFIX "base_model.model."
 

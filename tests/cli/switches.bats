@@ -22,7 +22,7 @@ load help
     assert_line --regexp '^version +kvctl [0-9]'
     assert_line --regexp '^build +(gcc|clang) [0-9].*Readline$'
     assert_line --regexp '^plot +gnuplot'
-    assert_line --regexp '^libraries +(none but those of the system|lib.*)$'
+    assert_line --regexp '^libraries .* libcjson'
     assert_line --regexp '^cpu +[0-9]+ of [0-9]+ cores'
     assert_line --regexp '^memory +[0-9]+ MB'
     assert_line --regexp '^gpu +built: (yes|no); usable: no, .+'

@@ -27,7 +27,7 @@ setup_file()
 Version: $(sed -n 's/^.define KV_VERSION "\(.*\)"/\1/p' "$top/src/kvstore.h")
 Architecture: $(dpkg --print-architecture)"
     run dpkg-deb -f "$DEB" Depends
-    for package in libc6 libcsv3; do
+    for package in libc6 libcjson1 libcsv3; do
         assert_output --regexp "(^|, )$package "
     done
     refute_output --partial kvctl

@@ -116,10 +116,10 @@ lacks()
 @test "make: libraries without headers are named, and nothing is compiled" {
     # -nostdinc: the compiler finds no header
     run ! make -s -C "$top" BUILD="$PWD/b" MPI=0 CUDA=0 CFLAGS=-nostdinc
-    assert_line 'missing: the headers of libcsv zlib libxxhash OpenSSL libzstd PCRE2. "make setup" installs them.'
+    assert_line 'missing: the headers of libcsv cJSON zlib libxxhash OpenSSL libzstd PCRE2. "make setup" installs them.'
     refute_output --partial 'CC'
     run make -s -C "$top" BUILD="$PWD/b" MPI=0 CUDA=0 CFLAGS=-nostdinc READLINE=1
-    assert_line 'missing: the headers of libcsv zlib libxxhash OpenSSL libzstd PCRE2 readline. "make setup" installs them.'
+    assert_line 'missing: the headers of libcsv cJSON zlib libxxhash OpenSSL libzstd PCRE2 readline. "make setup" installs them.'
 }
 
 @test "make: a built tree has nothing to do, says so at once, and -n and -q say the same" {

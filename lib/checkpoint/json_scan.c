@@ -1,48 +1,20 @@
 /* The scanner of JSON. */
-#include "io/json_scan.h"
+#include "checkpoint/json_scan.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/file.h"
 #include "base/stop.h"
 #include "base/utf8.h"
+#include "io/json.h"
 
 #define NUMBER_DIGITS 15
 
-const char *json_scan_place(char out[JSON_PLACE], const json_scan *s, int64_t at)
-{
-    int64_t line = s->line, start = 0;
-    if (line == 0) {
-        snprintf(out, JSON_PLACE, "%s: byte %lld", s->path, (long long)(s->begin + at));
-        return out;
-    }
-    for (int64_t i = 0; i < at; i++) {
-        if (s->text[i] == '\n') {
-            line++;
-            start = i + 1;
-        }
-    }
-    int64_t col = utf8_count(s->text + start, (size_t)(at - start)) + 1;
-    snprintf(out, JSON_PLACE, "%s:%lld:%lld", s->path, (long long)line, (long long)col);
-    return out;
-}
-
-int json_scan_refuse(const json_scan *s, int64_t at, const char *fmt, ...)
-{
-    char place[JSON_PLACE];
-    kv_err why = {0};
-    va_list ap;
-    va_start(ap, fmt);
-    kv_err_vset(&why, KV_E_FORMAT, fmt, ap);
-    va_end(ap);
-    return kv_err_set(s->e, KV_E_FORMAT, "%s: %s", json_scan_place(place, s, at), why.text);
-}
-
 static int refuse(const json_scan *s, const char *why)
 {
-    return json_scan_refuse(s, s->at, "%s", why);
+    return file_bad(s->e, KV_E_FORMAT, s->path, "byte %lld: %s", (long long)(s->begin + s->at),
+                    why);
 }
 
 static const char *what(const json_scan *s)
@@ -52,22 +24,20 @@ static const char *what(const json_scan *s)
 
 static int cut(const json_scan *s, const char *where)
 {
-    return s->line ? json_scan_refuse(s, s->n, "the text ends too early")
-                   : file_bad(s->e, KV_E_FORMAT, s->path, "the %s ends %s", what(s), where);
+    return file_bad(s->e, KV_E_FORMAT, s->path, "the %s ends %s", what(s), where);
 }
 
 static int refuse_byte(const json_scan *s)
 {
-    const char *text = s->text + s->at;
-    bool ok;
+    char why[64];
     if (s->at >= s->n)
         return cut(s, s->depth > 0 ? "before its last bracket" : "where a value is needed");
-    int size = (int)utf8_length(text, (size_t)(s->n - s->at), &ok);
-    if (!ok || (unsigned char)*text < ' ')
-        return json_scan_refuse(s, s->at, ok ? "the byte \\x%02x cannot stand here"
-                                             : "the byte \\x%02x is not UTF-8",
-                                (unsigned char)*text);
-    return json_scan_refuse(s, s->at, "\"%.*s\" cannot stand here", size, text);
+    unsigned char byte = (unsigned char)s->text[s->at];
+    if (byte > ' ' && byte < 0x7F)
+        snprintf(why, sizeof why, "\"%c\" cannot stand here", byte);
+    else
+        snprintf(why, sizeof why, "a byte 0x%02X cannot stand here", byte);
+    return refuse(s, why);
 }
 
 static bool is_digit(char c)
@@ -87,11 +57,13 @@ char json_scan_peek(json_scan *s)
 
 int json_scan_open(json_scan *s, char bracket)
 {
+    char why[64];
     if (json_scan_peek(s) != bracket)
         return refuse_byte(s);
-    if (s->depth == s->max_depth)
-        return json_scan_refuse(s, s->at, "%s are nested deeper than %d",
-                                s->line ? "lists" : "brackets", s->max_depth);
+    if (s->depth == s->max_depth) {
+        snprintf(why, sizeof why, "brackets are nested deeper than %d", s->max_depth);
+        return refuse(s, why);
+    }
     s->at++;
     s->depth++;
     s->fresh = true;
@@ -122,12 +94,10 @@ bool json_scan_item(json_scan *s, char bracket, int *code)
 
 int json_scan_end(json_scan *s)
 {
+    char why[80];
     json_scan_peek(s);
-    if (s->at == s->n)
-        return KV_OK;
-    return s->line ? refuse_byte(s)
-                   : json_scan_refuse(s, s->at, "only blanks may follow the %s's last bracket",
-                                      what(s));
+    snprintf(why, sizeof why, "only blanks may follow the %s's last bracket", what(s));
+    return s->at < s->n ? refuse(s, why) : KV_OK;
 }
 
 /* ---- Texts ----------------------------------------------------------------------------------- */
@@ -157,7 +127,7 @@ static int unescape(json_scan *s, buf *out)
     char c = s->at + 1 < s->n ? s->text[s->at + 1] : '\0';
     const char *found = c ? strchr(from, c) : NULL;
     if (s->at + 1 >= s->n)
-        return s->at = s->n, KV_OK; /* a quote is missing, too */
+        return cut(s, "within a text");
     if (c == 'u') {
         char utf8[4];
         int64_t x = hex4(s, s->at), low;
@@ -214,12 +184,11 @@ int json_scan_text(json_scan *s, buf *out)
     buf_clear(out);
     if (json_scan_peek(s) != '"')
         return refuse_byte(s);
-    int64_t begin = s->at++;
+    s->at++;
     while (!rc && s->at < s->n && s->text[s->at] != '"')
         rc = s->text[s->at] == '\\' ? unescape(s, out) : plain_run(s, out);
     if (!rc && s->at >= s->n)
-        rc = s->line ? json_scan_refuse(s, begin, "a quote is not closed")
-                     : cut(s, "within a text");
+        rc = cut(s, "within a text");
     s->at++;
     return rc ? rc : buf_check(out, s->e);
 }
@@ -257,15 +226,6 @@ int json_scan_whole(json_scan *s, int64_t *x)
     return KV_OK;
 }
 
-/* Moves *p past digits; false without one. */
-static bool skip_digits(const char **p, const char *end)
-{
-    const char *begin = *p;
-    while (*p < end && is_digit(**p))
-        ++*p;
-    return *p > begin;
-}
-
 static int skip_list(json_scan *s, char open, char close)
 {
     own_buf name = {0};
@@ -287,28 +247,6 @@ bool json_scan_word(json_scan *s, const char *const words[3])
     return false;
 }
 
-/* A number as RFC 8259 has it: no sign but -, no zero before other digits, digits on both sides of
- * a point. */
-static int skip_number(json_scan *s)
-{
-    const char *text = s->text + s->at, *end = s->text + s->n, *p = text + (*text == '-');
-    bool zero = p < end && *p == '0', right = skip_digits(&p, end);
-    right = right && !(zero && p - text > 1 + (*text == '-'));
-    if (p < end && *p == '.')
-        right = (p++, skip_digits(&p, end)) && right;
-    if (p < end && (*p == 'e' || *p == 'E')) {
-        p++;
-        p += p < end && (*p == '-' || *p == '+');
-        right = skip_digits(&p, end) && right;
-    }
-    if (right && !(p < end && *p && strchr("+-.eE", *p)))
-        return s->at = p - s->text, KV_OK;
-    int n = 0;
-    while (n < 40 && text + n < end && text[n] && !strchr(" \t\n\r,]}", text[n]))
-        n++;
-    return json_scan_refuse(s, s->at, "%.*s is not a number of JSON", n, text);
-}
-
 int json_scan_skip(json_scan *s)
 {
     static const char *const words[] = {"true", "false", "null"};
@@ -324,5 +262,7 @@ int json_scan_skip(json_scan *s)
     }
     if (!is_digit(c) && c != '-')
         return json_scan_word(s, words) ? KV_OK : refuse_byte(s);
-    return skip_number(s);
+    size_t n = json_number_length(s->text + s->at, (size_t)(s->n - s->at));
+    s->at += (int64_t)n;
+    return n ? KV_OK : refuse(s, "a number that is none of JSON");
 }

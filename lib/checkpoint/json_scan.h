@@ -1,5 +1,5 @@
 /* JSON from strangers, read value by value in one pass, without a tree: a header of a million
- * tensors needs the memory of its names and no more. Every mistake is an error at its place.
+ * tensors needs the memory of its names and no more. Every mistake is an error at its byte.
  *
  *     json_scan s = {.path = path, .text = text, .n = n, .max_depth = 3, .e = e};
  *     int rc = json_scan_open(&s, '{');
@@ -21,7 +21,6 @@ typedef struct json_scan {
     const char *text; /* n bytes */
     int64_t n;
     int64_t begin; /* of the text in its file: messages count bytes of that */
-    int line; /* of the text's begin: messages have lines and columns; 0: they have bytes */
     const char *what; /* the text is, in messages; NULL: "header" */
     int max_depth; /* of brackets */
     kv_err *e;
@@ -31,16 +30,6 @@ typedef struct json_scan {
     int64_t items; /* so far, to ask whether to end early */
     bool fresh; /* the last bracket has no item yet */
 } json_scan;
-
-#define JSON_PLACE 512
-
-/* The place of a byte of the text as messages have it, "x.json:3:17" or "x.json: byte 12". Returns
- * out. */
-const char *json_scan_place(char out[JSON_PLACE], const json_scan *s, int64_t at);
-
-/* An error of code format about the byte `at`. Returns the code. */
-int json_scan_refuse(const json_scan *s, int64_t at, const char *fmt, ...)
-    __attribute__((format(printf, 3, 4)));
 
 /* The next character that is no blank, or 0 at the end. */
 char json_scan_peek(json_scan *s);
