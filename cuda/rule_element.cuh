@@ -13,9 +13,9 @@
 #define KV_CONVERT(to, from, x) kv_convert<to, from>::run(x)
 
 /* Constants, from the words that come with a job. */
-#define KV_K_F32(word, at, lane) ((float)k[word])
-#define KV_K_F64(word, at, lane) (k[word])
-#define KV_K_I64(word, at, lane) kv_integer(k[word])
+#define KV_K_F32(word) ((float)k[word])
+#define KV_K_F64(word) (k[word])
+#define KV_K_I64(word) kv_integer(k[word])
 
 /* ---- Random numbers of rules ---- */
 

@@ -306,7 +306,7 @@ static void write_packs(writer *w, buf *out, const char *name)
     if (w->heads.len > 0 || numbers)
         buf_printf(out, "    kv_u64 *const c = kv_more<kv_u64>(j, %d);\n",
                    numbers ? 0 : pass_of(w->p, w->program)->nslots);
-    prog_text_constants(out, prog_of(w->p, w->program), false);
+    prog_text_constants(out, prog_of(w->p, w->program));
     write_draws(out, w->p, w->program, "k");
     buf_add(out, buf_text(&w->heads));
     declare_arrays(w, out);
@@ -369,7 +369,7 @@ static void write_constants(const writer *w, buf *out)
 {
     buf_printf(out, "    const double *k = j->numbers + %lld;\n    (void)k;\n",
                (long long)first_word(w->p, 0, w->program));
-    prog_text_constants(out, prog_of(w->p, w->program), false);
+    prog_text_constants(out, prog_of(w->p, w->program));
 }
 
 /* A block of PLAN_CHUNK terms begins at 0, and so does what blocks are added to. */
