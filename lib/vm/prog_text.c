@@ -44,24 +44,6 @@ static bool is_letter(char c)
 
 /* ---- Constants ---- */
 
-int64_t prog_text_words(const prog *p)
-{
-    return p->npool;
-}
-
-/* float32 constants as doubles. */
-void prog_text_fill(double *words, const prog *p, const uint64_t *pool)
-{
-    pool = pool ? pool : p->pool;
-    for (int32_t i = 0; i < p->npool; i++) {
-        float x;
-        memcpy(&x, &pool[i], sizeof x);
-        memcpy(&words[i], &pool[i], sizeof *words);
-        if (p->pool_types[i] == PROG_F32)
-            words[i] = (double)x;
-    }
-}
-
 static void declare_constant(buf *out, const prog *p, int word)
 {
     static const char *const of_type[] = {

@@ -3,7 +3,7 @@
  *
  * Each instruction becomes one variable, which later instructions read, so registers and stores
  * keep their order without a thought. What the elements of a slot are is the caller's. Constants
- * are no part of the text: they are read from words that come with each job, so that a rate that
+ * are no part of the text: they are read from a pool that comes with each job, so that a rate that
  * changes with every update makes no other text.
  *
  * Worked example, a0 = a0 + a1*2 in float32:
@@ -29,12 +29,8 @@ typedef struct prog_text_slots {
 /* The statements; errors end in out. */
 void prog_text(buf *out, const prog *p, const prog_text_slots *slots);
 
-/* Declarations of the constants that the statements name, read from words. */
+/* Declarations of the constants that the statements name, read from the pool of the program. */
 void prog_text_constants(buf *out, const prog *p);
-
-/* The number of words that a program needs, and their values. */
-int64_t prog_text_words(const prog *p);
-void prog_text_fill(double *words, const prog *p, const uint64_t *pool); /* NULL: its own */
 
 /* A dtype as a type of kernel_element.cuh, and the type of its elements. */
 const char *prog_text_tag(kv_dtype dtype);
