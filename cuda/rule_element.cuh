@@ -12,10 +12,10 @@
 /* x of one dtype as another. */
 #define KV_CONVERT(to, from, x) kv_convert<to, from>::run(x)
 
-/* Constants, from the words that come with a job. */
-#define KV_K_F32(word, at, lane) ((float)k[word])
-#define KV_K_F64(word, at, lane) (k[word])
-#define KV_K_I64(word, at, lane) kv_integer(k[word])
+/* Constants, from the words that come with a job, at whose beginning they lie in their own type. */
+#define KV_K_F32(word) (*(const float *)(k + (word)))
+#define KV_K_F64(word) (k[word])
+#define KV_K_I64(word) (*(const kv_i64 *)(k + (word)))
 
 /* ---- Random numbers of rules ---- */
 

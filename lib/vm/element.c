@@ -14,7 +14,7 @@
 #define ROW_FRACTION(name, op) {#name, FN_FRACTION, op, 1, 1, 'n', 0},
 #define ROW_TEST(name, op)     {#name, FN_TEST, op, 1, 1, 'n', 0},
 #define ROW_NONE(name, op)
-#define ROW_OF(op, loop, f, w, i, arrays, kind, ...) ROW_##kind(loop, op)
+#define ROW_OF(op, loop, f, i, arrays, kind, ...) ROW_##kind(loop, op)
 
 /* Legend of the others: name; kind; operation; fewest and most arguments; what each must be as a
  * host number: n a number, m a number or none (the first must be a number), t a text, a anything;

@@ -284,22 +284,20 @@ int host_float_binary(ast_op op, double x, double y, double *out, kv_err *e)
 /* An operation on one number, by the loop that computes arrays, so that both give the same bits. */
 static double of_float(prog_op op, double x)
 {
-    static const double no_constants[KERNEL_CONSTANTS];
     double out;
-    kernel_best()->run[PROG_F64][op](&out, &x, &x, &x, no_constants, 1);
+    kernel_best()->run[PROG_F64][op](&out, &x, &x, &x, 1);
     return out;
 }
 
 static int of_its_own(prog_op op, host x, host *out, kv_err *e)
 {
-    static const int64_t no_constants[KERNEL_CONSTANTS];
     const int64_t i = x.u.integer;
     /* elements wrap, host numbers are checked */
     if (op == PROG_ABS && x.kind != HOST_FLOAT && i < 0)
         return host_unary(OP_NEG, x, out, e);
     *out = x.kind == HOST_FLOAT ? host_float(of_float(op, x.u.number)) : host_int(i);
     if (x.kind != HOST_FLOAT)
-        kernel_best()->run[PROG_I64][op](&out->u.integer, &i, &i, &i, no_constants, 1);
+        kernel_best()->run[PROG_I64][op](&out->u.integer, &i, &i, &i, 1);
     return KV_OK;
 }
 

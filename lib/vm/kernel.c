@@ -8,10 +8,10 @@ extern const kernel_table kernel_plain;
 
 #include "vm/kernel_loops.h"
 
-const kernel_form kernel_forms[KERNEL_END] = {
-#define KERNEL_FORM(name, loop, f, w, i, arrays, kind, text, expression)                           \
+const kernel_form kernel_forms[PROG_NOPS] = {
+#define KERNEL_FORM(name, loop, f, i, arrays, kind, text, expression)                              \
     [name] = {#expression, arrays},
-    PROG_OPS(KERNEL_FORM) KERNEL_MAP(KERNEL_FORM)
+    PROG_OPS(KERNEL_FORM)
 #undef KERNEL_FORM
 };
 

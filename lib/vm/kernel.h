@@ -1,12 +1,4 @@
-/* Kernels: the inner loops of programs, one for each instruction and type.
- *
- * The first PROG_NOPS of them are the operations of programs with arrays for all operands. The
- * others, KERNEL_MAP of op_list.h, take constants or do two or three operations in one pass, each
- * rounded by itself. Factors of 1 and summands of -0 change no number, so that one fused loop
- * serves many expressions: a*k0 + b*k1 is also a - b, a + 2*b and a*0.5 - b.
- *
- * A wide kernel works on float32 arrays and computes in binary64, constants included; its result is
- * rounded to float32 at the end. What `f64` in a rule computes needs no arrays of binary64 then.
+/* Kernels: the inner loops of programs, one for each operation and type.
  *
  * The loops are compiled several times, for what the processor can do; the results are the same
  * bits (of nans only that they are nans).
@@ -18,31 +10,18 @@
 
 #include "vm/program.h"
 
-enum {
-    KERNEL_BASE = PROG_NOPS - 1, /* so that the next one is PROG_NOPS */
-#define KERNEL_ENUM(name, ...) name,
-    KERNEL_MAP(KERNEL_ENUM)
-#undef KERNEL_ENUM
-        KERNEL_END
-};
-
 /* The properties of each in op_list.h. */
 typedef struct kernel_form {
     const char *expression;
     int arrays; /* that it reads: a, b, c */
 } kernel_form;
 
-extern const kernel_form kernel_forms[KERNEL_END];
-
-#define KERNEL_CONSTANTS 4 /* k0, k1, k2, k3 */
+extern const kernel_form kernel_forms[PROG_NOPS];
 
 /* dst[i] = f(a[i], b[i], c[i]) for n elements. dst may be a, b or c, but not overlap them
- * otherwise. k points at KERNEL_CONSTANTS numbers of the type (of a wide kernel: doubles), used or
- * not; arrays not used are ignored. */
-typedef void kernel_loop(void *dst, const void *a, const void *b, const void *c, const void *k,
-                         int64_t n);
-
-enum { KERNEL_WIDE = PROG_I64 + 1, KERNEL_TYPES };
+ * otherwise; arrays not used are ignored. Of a scaled one f(a[i] * c[0], b[i] * c[1]): the factors
+ * are two numbers of the type, each at the start of 8 bytes. */
+typedef void kernel_loop(void *dst, const void *a, const void *b, const void *c, int64_t n);
 
 /* Sums that run side by side. */
 enum { KERNEL_LANES = 8 };
@@ -99,20 +78,16 @@ enum { KERNEL_UNIFORMS = 64 };
 typedef void kernel_uniforms(void *to, bool wide, uint64_t seed, uint64_t hash, uint64_t group,
                              int64_t ngroups);
 
-/* Kernels by prog_type, or KERNEL_WIDE, and by prog_op or number above; NULL where a type has no
- * such operation. */
+/* Kernels by prog_type and prog_op; NULL where a type has no such operation. */
 typedef struct kernel_table {
     const char *name;
-    kernel_loop *run[KERNEL_TYPES][KERNEL_END];
+    kernel_loop *run[PROG_I64 + 1][PROG_NOPS];
+    kernel_loop *scaled[PROG_F64 + 1][PROG_NOPS]; /* a product with 1 is what it was */
     kernel_sum *sum;
     kernel_spread *spread;
     kernel_normals *normals;
     kernel_uniforms *uniforms;
     int loop; /* which of a rule_loop is for the same processors */
-
-    /* The float32 kernel that reads its operands `which`, as bits, from arrays of bfloat16; or
-     * NULL. */
-    kernel_loop *(*narrow)(int kernel, int which);
 } kernel_table;
 
 /* The fastest table that this processor can use. */

@@ -17,48 +17,41 @@
 #include "vm/kernel.h"
 #include "vm/noise.h"
 
-#define READ0 const T a = 0, b = 0, c = 0;
-#define READ1 const T a = (T)pa[i], b = 0, c = 0;
-#define READ2 const T a = (T)pa[i], b = (T)pb[i], c = 0;
-#define READ3 const T a = (T)pa[i], b = (T)pb[i], c = (T)pc[i];
+#define READ0 const T a = pa[i] * k0, b = pb[i] * k1; /* with factors */
+#define READ1 const T a = pa[i];
+#define READ2 const T a = pa[i], b = pb[i];
+#define READ3 const T a = pa[i], b = pb[i], c = pc[i];
 
 #define JOIN_(a, b) a##b
 #define JOIN(a, b)  JOIN_(a, b)
 
-/* A loop over arity arrays of E that computes in T, named after the operation and the
- * type in use; and its function of one element, with _at in the name. */
-#define LOOP(name, arity, expression)                                                              \
-    static inline T JOIN(name##_at, SUFFIX)(const T a, const T b, const T c, const T k0,           \
-                                            const T k1, const T k2, const T k3)                    \
-    {                                                                                              \
-        (void)a, (void)b, (void)c, (void)k0, (void)k1, (void)k2, (void)k3;                         \
-        return (T)(expression);                                                                    \
-    }                                                                                              \
-                                                                                                   \
+/* A loop over arrays, named after the operation and the type in use; read: how a, b and c are. */
+#define LOOP_OF(name, read, expression)                                                            \
     static void JOIN(name, SUFFIX)(void *dst, const void *va, const void *vb, const void *vc,      \
-                                   const void *vk, int64_t n)                                      \
+                                   int64_t n)                                                      \
     {                                                                                              \
-        E *d = dst;                                                                                \
-        const E *pa = va, *pb = vb, *pc = vc;                                                      \
-        const T *k = vk;                                                                           \
-        const T k0 = k[0], k1 = k[1], k2 = k[2], k3 = k[3];                                        \
-        (void)pa, (void)pb, (void)pc, (void)k0, (void)k1, (void)k2, (void)k3;                      \
+        T *d = dst;                                                                                \
+        const T *pa = va, *pb = vb, *pc = vc;                                                      \
+        const T k0 = read == 0 ? pc[0] : 0, k1 = read == 0 ? pc[8 / sizeof(T)] : 0;                \
+        (void)pa, (void)pb, (void)pc, (void)k0, (void)k1;                                          \
         NO_CARRY for (int64_t i = 0; i < n; i++)                                                   \
         {                                                                                          \
-            READ##arity d[i] = (E)JOIN(name##_at, SUFFIX)(a, b, c, k0, k1, k2, k3);                \
+            READ##read d[i] = (T)(expression);                                                     \
         }                                                                                          \
     }
+#define LOOP(name, arity, expression)   LOOP_OF(name, arity, expression)
+#define SCALED(name, arity, expression) LOOP_OF(name##_scaled, 0, expression)
 
 /* A loop over curve_sin or curve_cos, which are for numbers that are not too large: blocks in which
  * all are so become vectors. Both ways give the same bits. */
 #define TURN_LOOP(name)                                                                            \
     static void JOIN(name, SUFFIX)(void *dst, const void *va, const void *vb, const void *vc,      \
-                                   const void *vk, int64_t n)                                      \
+                                   int64_t n)                                                      \
     {                                                                                              \
-        (void)vb, (void)vc, (void)vk;                                                              \
+        (void)vb, (void)vc;                                                                        \
         for (int64_t at = 0; at < n; at += TURN_BLOCK) {                                           \
-            E *d = (E *)dst + at;                                                                  \
-            const E *pa = (const E *)va + at;                                                      \
+            T *d = (T *)dst + at;                                                                  \
+            const T *pa = (const T *)va + at;                                                      \
             int64_t m = n - at < TURN_BLOCK ? n - at : TURN_BLOCK;                                 \
             int far = 0;                                                                           \
             for (int64_t i = 0; i < m; i++)                                                        \
@@ -74,106 +67,45 @@ enum { TURN_BLOCK = 256 };
 /* The loops of a type are those whose line in op_list.h has its letter. */
 #define HAS_F(...) __VA_ARGS__
 #define HAS_V(...)
-#define HAS_W(...) __VA_ARGS__
+#define HAS_S(...) __VA_ARGS__
 #define HAS_I(...) __VA_ARGS__
 #define HAS__(...)
-#define LOOP_F(name, loop, f, w, i, arity, kind, text, expression)                                 \
-    HAS_##f(LOOP(loop, arity, expression))
-#define LOOP_W(name, loop, f, w, i, arity, kind, text, expression)                                 \
-    HAS_##w(LOOP(loop, arity, expression))
-#define LOOP_I(name, loop, f, w, i, arity, kind, text, expression)                                 \
+#define SCALES_F(...)
+#define SCALES_V(...)
+#define SCALES_S(...) __VA_ARGS__
+#define SCALES__(...)
+#define LOOP_F(name, loop, f, i, arity, kind, text, expression)                                    \
+    HAS_##f(LOOP(loop, arity, expression)) SCALES_##f(SCALED(loop, arity, expression))
+#define LOOP_I(name, loop, f, i, arity, kind, text, expression)                                    \
     HAS_##i(LOOP(loop, arity, expression))
-#define FLOAT_LOOPS PROG_OPS(LOOP_F) KERNEL_MAP(LOOP_F) TURN_LOOP(sin) TURN_LOOP(cos)
+#define FLOAT_LOOPS PROG_OPS(LOOP_F) TURN_LOOP(sin) TURN_LOOP(cos)
 
 /* ---- float32 --------------------------------------------------------------------------------- */
 
 #define OF_T(function) function##f
 #define T              float
-#define E              T
 #define SUFFIX         _f32
 FLOAT_LOOPS
 #undef OF_T
 #undef T
-#undef E
 #undef SUFFIX
-
-/* ---- float32, with operands of bfloat16 ------------------------------------------------------ */
-
-/* Each with its operands of bfloat16, as bits. A mean of such arrays is bound by memory, and
- * widening one of them first costs as many stores as the operation itself. */
-#define NARROW_KERNELS(X)                                                                          \
-    X(PROG_ADD, add, 3)                                                                            \
-    X(PROG_SUB, sub, 3)                                                                            \
-    X(PROG_MUL, mul, 1)                                                                            \
-    X(KERNEL_LIN1, lin1, 1)                                                                        \
-    X(KERNEL_LIN2, lin2, 3)                                                                        \
-    X(KERNEL_LIN2, lin2, 1)                                                                        \
-    X(KERNEL_LIN2, lin2, 2)                                                                        \
-    X(KERNEL_LIN3, lin3, 7)                                                                        \
-    X(KERNEL_LIN3, lin3, 6)
-
-static inline float read_operand(const void *from, int narrow, int64_t i)
-{
-    curve_bitsf x = {.number = 0};
-    if (!narrow)
-        return ((const float *)from)[i];
-    x.bits = (unsigned)((const uint16_t *)from)[i] << 16;
-    return x.number;
-}
-
-#define NARROW_LOOP(number, loop, which)                                                           \
-    static void loop##_bf16_##which(void *dst, const void *va, const void *vb, const void *vc,     \
-                                    const void *vk, int64_t n)                                     \
-    {                                                                                              \
-        float *d = dst;                                                                            \
-        const float *k = vk;                                                                       \
-        const float k0 = k[0], k1 = k[1], k2 = k[2], k3 = k[3];                                    \
-        NO_CARRY for (int64_t i = 0; i < n; i++)                                                   \
-        {                                                                                          \
-            d[i] = loop##_at_f32(read_operand(va, (which)&1, i), read_operand(vb, (which)&2, i),   \
-                                 read_operand(vc, (which)&4, i), k0, k1, k2, k3);                  \
-        }                                                                                          \
-    }
-
-NARROW_KERNELS(NARROW_LOOP)
-
-static kernel_loop *narrow_loop(int kernel, int which)
-{
-#define NARROW_CASE(number, loop, bits)                                                            \
-    if (kernel == (number) && which == (bits))                                                     \
-        return loop##_bf16_##bits;
-    NARROW_KERNELS(NARROW_CASE)
-#undef NARROW_CASE
-    return NULL;
-}
 
 /* ---- float64 --------------------------------------------------------------------------------- */
 
 #define OF_T(function) function
 #define T              double
-#define E              T
 #define SUFFIX         _f64
 FLOAT_LOOPS
-#undef E
-#undef SUFFIX
-
-/* ---- float32 arrays, computed in binary64 ---------------------------------------------------- */
-
-#define E      float
-#define SUFFIX _wide
-PROG_OPS(LOOP_W) KERNEL_MAP(LOOP_W)
 #undef OF_T
 #undef T
-#undef E
 #undef SUFFIX
 
 /* ---- int64 ----------------------------------------------------------------------------------- */
 
 #define OF_T(function) function##i
 #define T              int64_t
-#define E              T
 #define SUFFIX         _i64
-PROG_OPS(LOOP_I) KERNEL_MAP(LOOP_I)
+PROG_OPS(LOOP_I)
 #undef OF_T
 
 /* ---- Sums ------------------------------------------------------------------------------------ */
@@ -425,25 +357,28 @@ static void spread(void *to, const void *x, int bytes, int64_t skip, int64_t n, 
 
 #undef HAS_V
 #define HAS_V(...) __VA_ARGS__
-#define ENTRY_F32(name, loop, f, w, i, ...)  HAS_##f([name] = loop##_f32, )
-#define ENTRY_F64(name, loop, f, w, i, ...)  HAS_##f([name] = loop##_f64, )
-#define ENTRY_WIDE(name, loop, f, w, i, ...) HAS_##w([name] = loop##_wide, )
-#define ENTRY_I64(name, loop, f, w, i, ...)  HAS_##i([name] = loop##_i64, )
+#define ENTRY_F32(name, loop, f, i, ...) HAS_##f([name] = loop##_f32, )
+#define ENTRY_F64(name, loop, f, i, ...) HAS_##f([name] = loop##_f64, )
+#define ENTRY_I64(name, loop, f, i, ...) HAS_##i([name] = loop##_i64, )
+#define SCALED_F32(name, loop, f, ...)   SCALES_##f([name] = loop##_scaled_f32, )
+#define SCALED_F64(name, loop, f, ...)   SCALES_##f([name] = loop##_scaled_f64, )
 
 const kernel_table KERNEL_TABLE = {
     KERNEL_NAME,
     {
-        [PROG_F32] = {PROG_OPS(ENTRY_F32) KERNEL_MAP(ENTRY_F32)},
-        [PROG_F64] = {PROG_OPS(ENTRY_F64) KERNEL_MAP(ENTRY_F64)},
-        [PROG_I64] = {PROG_OPS(ENTRY_I64) KERNEL_MAP(ENTRY_I64)},
-        [KERNEL_WIDE] = {PROG_OPS(ENTRY_WIDE) KERNEL_MAP(ENTRY_WIDE)},
+        [PROG_F32] = {PROG_OPS(ENTRY_F32)},
+        [PROG_F64] = {PROG_OPS(ENTRY_F64)},
+        [PROG_I64] = {PROG_OPS(ENTRY_I64)},
+    },
+    {
+        [PROG_F32] = {PROG_OPS(SCALED_F32)},
+        [PROG_F64] = {PROG_OPS(SCALED_F64)},
     },
     sum_lanes,
     spread,
     normals,
     uniforms,
     KERNEL_VECTOR / 32,
-    narrow_loop,
 };
 
 #endif

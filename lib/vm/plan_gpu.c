@@ -170,7 +170,7 @@ static int64_t first_word(const plan *p, int kernel, int program)
     int64_t n = 0;
     for (int before = first_of(p, kernel); before < program; before++)
         if (prog_of(p, before))
-            n += prog_text_words(prog_of(p, before));
+            n += prog_of(p, before)->npool;
     return n;
 }
 
@@ -188,10 +188,13 @@ static bool has_draws(const plan *p, int kernel)
 static void fill_words(double *words, const plan *p, int kernel, const plan_arrays *a)
 {
     uint64_t draws[2] = {a->seed, (uint64_t)a->t * PLAN_MAX_DRAWS};
-    for (int i = first_of(p, kernel); i < end_of(p, kernel); i++)
-        if (prog_of(p, i))
-            prog_text_fill(words + first_word(p, kernel, i), prog_of(p, i),
-                           plan_pool_of(a, prog_of(p, i)));
+    for (int i = first_of(p, kernel); i < end_of(p, kernel); i++) {
+        const prog *of = prog_of(p, i);
+        const uint64_t *pool = of ? plan_pool_of(a, of) : NULL;
+        if (of)
+            memcpy(words + first_word(p, kernel, i), pool ? pool : of->pool,
+                   (size_t)of->npool * sizeof *words);
+    }
     if (has_draws(p, kernel))
         memcpy(words + first_word(p, kernel, end_of(p, kernel)), draws, sizeof draws);
 }
@@ -306,7 +309,7 @@ static void write_packs(writer *w, buf *out, const char *name)
     if (w->heads.len > 0 || numbers)
         buf_printf(out, "    kv_u64 *const c = kv_more<kv_u64>(j, %d);\n",
                    numbers ? 0 : pass_of(w->p, w->program)->nslots);
-    prog_text_constants(out, prog_of(w->p, w->program), false);
+    prog_text_constants(out, prog_of(w->p, w->program));
     write_draws(out, w->p, w->program, "k");
     buf_add(out, buf_text(&w->heads));
     declare_arrays(w, out);
@@ -369,7 +372,7 @@ static void write_constants(const writer *w, buf *out)
 {
     buf_printf(out, "    const double *k = j->numbers + %lld;\n    (void)k;\n",
                (long long)first_word(w->p, 0, w->program));
-    prog_text_constants(out, prog_of(w->p, w->program), false);
+    prog_text_constants(out, prog_of(w->p, w->program));
 }
 
 /* A block of PLAN_CHUNK terms begins at 0, and so does what blocks are added to. */

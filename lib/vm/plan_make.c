@@ -634,11 +634,8 @@ int64_t plan_pool_bytes(const plan *p)
 
 void plan_fill_pool(const plan *p, const prog_number *values, uint64_t *pool)
 {
-    for (int64_t i = 0; i < p->nprograms; i++) {
-        const prog *one = p->programs[i];
-        memcpy(pool + one->pool_at, one->pool, (size_t)one->npool * sizeof *pool);
-        prog_fill(one->patches, one->npatches, values, pool + one->pool_at);
-    }
+    for (int64_t i = 0; i < p->nprograms; i++)
+        prog_fill(p->programs[i], values, pool + p->programs[i]->pool_at);
 }
 
 plan *plan_ref(plan *p)

@@ -104,7 +104,6 @@ static void add_rows(const kernel_table *kernels, prog_type type, kernel_terms a
 static void add_blocks(runner *r, const plan_pass *pass, const kernel_table *kernels, int64_t skip,
                        int64_t stride, int64_t n)
 {
-    static const double no_constants[KERNEL_CONSTANTS];
     int64_t rows = r->batch.n, row = r->a->row;
     kv_assert(skip == 0 || rows <= GROUP, "%lld long rows", (long long)rows);
     for (int s = 0; s < pass->nsums; s++) {
@@ -124,14 +123,14 @@ static void add_blocks(runner *r, const plan_pass *pass, const kernel_table *ker
                             .ahead = array && r->a->far ? next : 0,
                             .squares = pass->sum[s].squares};
         if (row == 1 && own.squares) {
-            kernels->run[type][PROG_MUL](sums, own.x, own.x, NULL, no_constants, rows);
+            kernels->run[type][PROG_MUL](sums, own.x, own.x, NULL, rows);
         } else if (row == 1) {
-            kernels->run[type][PROG_ADD](sums, sums, own.x, NULL, no_constants, rows);
+            kernels->run[type][PROG_ADD](sums, sums, own.x, NULL, rows);
         } else {
             own.sums = skip > 0 ? (void *)&block : sums;
             add_rows(kernels, type, own, rows, n);
             if (skip > 0)
-                kernels->run[type][PROG_ADD](sums, sums, &block, NULL, no_constants, rows);
+                kernels->run[type][PROG_ADD](sums, sums, &block, NULL, rows);
         }
     }
 }

@@ -22,10 +22,10 @@ static void copy_numbers(shared *s, const plan_pass *pass)
         int i = plan_slot_index(pass->slot[k]);
         if (plan_slot_kind(pass->slot[k]) != PLAN_NUMBER)
             continue;
-        int64_t all = PROG_REG_BYTES / (int64_t)plan_work_number_bytes(s->p, i);
-        int64_t n = s->a->size < all ? s->a->size : all;
-        pass->elements->kernels->run[s->p->number_type[i]][KERNEL_FILL](
-            s->copies + (int64_t)i * PROG_REG_BYTES, NULL, NULL, NULL, &s->number[i], n);
+        int bytes = (int)plan_work_number_bytes(s->p, i);
+        int64_t all = PROG_REG_BYTES / bytes, n = s->a->size < all ? s->a->size : all;
+        pass->elements->kernels->spread(s->copies + (int64_t)i * PROG_REG_BYTES, &s->number[i],
+                                        bytes, 0, n, n);
     }
 }
 

@@ -2,8 +2,8 @@
  * compute them, instructions and registers) and prog_run.c (the interpreter).
  *
  * The way of a program: nodes in the order they were built, each folded, simplified and looked up
- * among the earlier ones when it is added (so that equal ones are one node); then tiles, which
- * cover the live nodes with instructions; then places for their results.
+ * among the earlier ones when it is added (so that equal ones are one node); then an instruction
+ * for each node that is needed; then places for their results.
  */
 #pragma once
 
@@ -29,10 +29,10 @@ typedef struct node {
     uint8_t op;
     uint8_t type;   /* a prog_type */
     uint8_t dtype;  /* NODE_LOAD, NODE_NARROW; NODE_SUM: 1 of the present rows, 0 of all */
-    uint8_t flags;  /* of prog_select.c */
+    uint8_t flags;  /* of prog_select.c, as the next one */
     int32_t kid[3]; /* NODE_LOAD: kid[0] is the slot, kid[1] 1 when its elements are all one number;
                        unused: -1 */
-    int32_t uses;   /* by live nodes and stores, once prog_finish has counted them */
+    int32_t uses;   /* by live nodes and stores */
     prog_extent extent;
     int16_t number; /* NODE_CONST: which of the builder's numbers it is, or 0: a literal */
     prog_number k; /* NODE_CONST; those of plan.h: what it does, an integer */
@@ -50,7 +50,7 @@ typedef struct node_store {
 #define BUILDER_NODES  64
 #define BUILDER_STORES 8
 #define BUILDER_HASHES 256   /* a power of two, above BUILDER_NODES */
-#define NODES_MAX      16000 /* places and words of constants, four each, are counted in 16 bits */
+#define NODES_MAX      16000 /* places are counted in 16 bits */
 
 struct prog_builder {
     node *nodes;
@@ -68,7 +68,9 @@ struct prog_builder {
 /* ---- Instructions ---------------------------------------------------------------------------- */
 
 typedef enum inst_kind {
-    INST_KERNEL,
+    INST_FILL,    /* register dst becomes copies of word dst of the pool */
+    INST_KERNEL,  /* an operation */
+    INST_SCALED,  /* one whose operands a and b have factors, words k and k + 1 of the pool */
     INST_CONVERT, /* dst, of dtype `to`, from a, of dtype `from` */
     INST_NARROW   /* dst and a are of dtype `from`; by way of `to` */
 } inst_kind;
@@ -76,26 +78,24 @@ typedef enum inst_kind {
 /* Operands are places: first the registers, then the arrays by slot. */
 typedef struct inst {
     kernel_loop *run;
-    uint16_t kernel; /* its number, for people */
     uint8_t kind, type;
+    uint8_t op; /* INST_KERNEL, INST_SCALED: a prog_op */
     uint8_t to, from;
-    uint8_t narrow;       /* INST_KERNEL: the operands that it reads from bfloat16, as bits */
-    int16_t dst, a, b, c; /* unused: 0 */
-    uint16_t k;           /* its constants begin at this 8-byte word of the pool */
+    uint8_t factors;         /* INST_SCALED: 1 and 2: of a and of b; without, the factor is 1 */
+    int16_t dst, a, b, c, k; /* unused: 0 */
 } inst;
 
-/* Constant `lane` of the four that begin at a word of the pool is a number. */
+/* A constant that is a number. */
 typedef struct prog_patch {
-    uint16_t word;
-    uint8_t lane, type;
-    int16_t number;
+    int16_t word, number;
 } prog_patch;
 
 struct prog {
     const kernel_table *kernels;
     int32_t ninsts;
-    int32_t nregs; /* registers that hold a constant come first */
-    int32_t nfills;
+    int32_t nregs;
+    int32_t nfills; /* registers that hold a constant: they come first, and so do the instructions
+                       that fill them */
     int32_t nslots;
     int32_t block;             /* elements */
     int32_t reg_bytes;         /* of a register: block times the widest type in use */
@@ -103,9 +103,10 @@ struct prog {
     const rule_loop *whole;    /* one loop for all instructions, or NULL */
     const rule_loop *packed;   /* one that packs, or NULL */
     bool single;               /* one instruction on whole arrays alone: no blocks */
-    const inst *insts;         /* first the nfills that fill, run once */
-    const uint64_t *pool;      /* constants, each instruction's in its type; numbers as they were */
-    int32_t npool, npatches;   /* words of it, and those that are numbers */
+    const inst *insts;
+    const uint64_t *pool;      /* constants, those of fills and factors; numbers as they were */
+    const uint8_t *pool_types; /* the prog_type of each */
+    int32_t npool, npatches;   /* constants, and those that are numbers */
     int32_t pool_at;           /* where its words begin among those of a plan */
     const prog_patch *patches;
     const int64_t *slot_bytes; /* of an element; 0 for a slot without an array */
@@ -124,11 +125,8 @@ prog_value prog_const_like(prog_builder *b, const node *n);
 /* A number that each run brings; today it is k. */
 prog_value prog_given(prog_builder *b, int16_t number, prog_type type, prog_number k);
 
-/* Minus a number; 0 for a literal. */
-int16_t prog_negated(const prog_builder *b, int16_t number, prog_type type);
-
-/* Puts numbers into the words of a pool that are theirs; values[i] is number i. */
-void prog_fill(const prog_patch *patches, int64_t n, const prog_number *values, uint64_t *pool);
+/* Fills a pool of p's constants; values[i] is number i. */
+void prog_fill(const prog *p, const prog_number *values, uint64_t *pool);
 
 /* Where the elements are: in the caches; prog_run_far; a piece of such arrays when other programs
  * run between two pieces, so that the processor does not know which elements come next. */
@@ -140,8 +138,8 @@ void prog_run_with(const prog *p, const uint64_t *pool, void *const *arrays, int
 
 /* ---- Runs ---- */
 
-/* What identifies a program but for its constants, other than those of prog_literals; and the loop
- * of prog.whole or of prog.packed, or NULL. */
+/* What identifies a program but for its constants; and the loop of prog.whole or of prog.packed, or
+ * NULL. */
 uint64_t prog_hash(const prog *p);
 const rule_loop *prog_whole(const prog *p);
 

@@ -193,12 +193,6 @@ static prog_value computed(prog_builder *b, prog_entry made, const prog_value *k
     return prog_given(b, varies ? prog_numbers_add(b->numbers, &made) : 0, (prog_type)made.type, k);
 }
 
-int16_t prog_negated(const prog_builder *b, int16_t number, prog_type type)
-{
-    prog_entry made = {.how = NUMBER_NEG, .type = (uint8_t)type, .kid = {number}};
-    return number ? prog_numbers_add(b->numbers, &made) : 0;
-}
-
 prog_value prog_const(prog_builder *b, prog_type type, double x)
 {
     if (type == PROG_I64) {
@@ -239,13 +233,6 @@ static bool is_number(const prog_builder *b, prog_value x, double k)
 
 /* ---- Operations ------------------------------------------------------------------------------ */
 
-/* Minus a constant. */
-static prog_value negated(prog_builder *b, prog_value x)
-{
-    prog_entry made = {.how = NUMBER_NEG, .type = b->nodes[x].type};
-    return computed(b, made, &x, 1);
-}
-
 /* Whether a constant is not 0. The program is for numbers that share this answer. */
 static bool truth_of(prog_builder *b, prog_value x)
 {
@@ -275,12 +262,14 @@ static bool gives_truth(const prog_builder *b, prog_value x)
     return b->nodes[x].op >= PROG_EQ && b->nodes[x].op <= PROG_ISNAN;
 }
 
-/* Returns true if x op y is x for every x. In a sum of floats that is -0: -0 + 0 is 0. */
+/* Returns true if x op y is x for every x. In a sum of floats y is -0 then: -0 + 0 is 0. */
 static bool is_neutral(const prog_builder *b, prog_op op, prog_value y)
 {
     bool whole = prog_value_type(b, y) == PROG_I64;
     if (op == PROG_ADD)
         return is_number(b, y, whole ? 0.0 : -0.0);
+    if (op == PROG_SUB)
+        return is_number(b, y, 0);
     return (op == PROG_MUL || op == PROG_POW || (op == PROG_FLOORDIV && whole)) &&
            is_number(b, y, 1);
 }
@@ -295,8 +284,6 @@ static prog_value simplify_arithmetic(prog_builder *b, prog_op op, prog_value x,
     const node inner = b->nodes[x];
     if (known && is_neutral(b, op, y))
         return x;
-    if (op == PROG_SUB && is_const(b, y))
-        return apply2(b, PROG_ADD, x, negated(b, y));
     /* of float32 exact in binary64, so that rounding it once is what x*x does */
     if (op == PROG_POW && known && is_number(b, y, 2) && type != PROG_F64)
         return apply2(b, PROG_MUL, x, x);
@@ -312,8 +299,6 @@ static prog_value simplify_arithmetic(prog_builder *b, prog_op op, prog_value x,
         return apply2(b, PROG_MUL, x, prog_const(b, type, 1 / k));
     if (op == PROG_POW && known && k == 0)
         return prog_const(b, type, 1);
-    if (op == PROG_NEG && inner.op == PROG_MUL && is_const(b, inner.kid[1]))
-        return apply2(b, PROG_MUL, inner.kid[0], negated(b, inner.kid[1]));
     return -1;
 }
 

@@ -6,7 +6,6 @@
 
 #include "base/mem.h"
 #include "cpu/cpu.h"
-#include "vm/arith.h"
 
 prog_type prog_type_of(kv_dtype dtype)
 {
@@ -98,7 +97,6 @@ static prog_number get(const void *in, prog_type type)
 prog_number prog_numbers_compute(const kernel_table *kernels, const prog_entry *x,
                                  const prog_number kid[3])
 {
-    static const prog_number no_constants[KERNEL_CONSTANTS];
     prog_type type = (prog_type)x->type;
     prog_number in[3] = {{0}}, out = {0};
     uint64_t narrow;
@@ -109,26 +107,19 @@ prog_number prog_numbers_compute(const kernel_table *kernels, const prog_entry *
     case NUMBER_FOLD:
         for (int i = 0; i < prog_op_arity((prog_op)x->op); i++)
             prog_number_put(&in[i], type, kid[i]);
-        kernels->run[type][x->op](&out, &in[0], &in[1], &in[2], no_constants, 1);
-        return get(&out, type);
-    case NUMBER_NEG:
-        if (type == PROG_I64)
-            return (prog_number){.integer = arith_subi(0, kid[0].integer)};
-        out.number = -kid[0].number;
+        kernels->run[type][x->op](&out, &in[0], &in[1], &in[2], 1);
         break;
     case NUMBER_CAST:
         prog_number_put(&in[0], (prog_type)x->from, kid[0]);
         convert_elements(&out, prog_dtype(type), &in[0], prog_dtype((prog_type)x->from), 1);
-        return get(&out, type);
+        break;
     case NUMBER_NARROW:
         prog_number_put(&in[0], type, kid[0]);
         convert_elements(&narrow, (kv_dtype)x->from, &in[0], prog_dtype(type), 1);
         convert_elements(&out, prog_dtype(type), &narrow, (kv_dtype)x->from, 1);
-        return get(&out, type);
+        break;
     }
-    if (isnan(out.number))
-        out.number = NAN;
-    return out;
+    return get(&out, type);
 }
 
 bool prog_numbers_fill(const prog_numbers *t, prog_number *values)

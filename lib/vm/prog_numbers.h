@@ -25,7 +25,6 @@ typedef enum number_how {
     NUMBER_GIVEN,   /* the run brings it */
     NUMBER_LITERAL, /* k */
     NUMBER_FOLD,    /* op of the operands */
-    NUMBER_NEG,     /* minus the operand */
     NUMBER_CAST,    /* the operand, of type `from` */
     NUMBER_NARROW   /* the operand as dtype `from` holds it */
 } number_how;

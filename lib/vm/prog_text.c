@@ -1,7 +1,6 @@
 /* Writes the instructions of programs as text. */
 #include "vm/prog_text.h"
 
-#include <math.h>
 #include <string.h>
 
 #include "base/mem.h"
@@ -43,85 +42,25 @@ static bool is_letter(char c)
     return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_';
 }
 
-/* Returns true if the text of an expression has the name as a word. */
-static bool mentions(const char *text, const char *name)
-{
-    size_t n = strlen(name);
-    for (const char *s = strstr(text, name); s; s = strstr(s + 1, name))
-        if ((s == text || !is_letter(s[-1])) && !is_letter(s[n]))
-            return true;
-    return false;
-}
-
 /* ---- Constants ---- */
 
-int64_t prog_text_words(const prog *p)
+static void declare_constant(buf *out, const prog *p, int word)
 {
-    return (int64_t)p->ninsts * KERNEL_CONSTANTS;
+    static const char *const of_type[] = {
+        [PROG_F32] = "F32", [PROG_F64] = "F64", [PROG_I64] = "I64"};
+    prog_type type = (prog_type)p->pool_types[word];
+    buf_printf(out, "    const %s k%d = KV_K_%s(%d);\n", dtypes[prog_dtype(type)].item, word,
+               of_type[type], word);
 }
 
-static long long word_of(const prog *p, const inst *in, int which)
-{
-    return (in - p->insts) * KERNEL_CONSTANTS + which;
-}
-
-/* The constants of each instruction, float32 ones as doubles. */
-void prog_text_fill(double *words, const prog *p, const uint64_t *pool)
-{
-    memset(words, 0, (size_t)prog_text_words(p) * sizeof *words);
-    for (const inst *in = p->insts; in < p->insts + p->ninsts; in++, words += KERNEL_CONSTANTS) {
-        const void *k = (pool ? pool : p->pool) + in->k;
-        if (in->kind != INST_KERNEL)
-            continue;
-        for (int i = 0; i < KERNEL_CONSTANTS; i++)
-            if (in->type == PROG_F32)
-                words[i] = (double)((const float *)k)[i];
-            else
-                memcpy(&words[i], (const char *)k + (size_t)i * sizeof *words, sizeof *words);
-    }
-}
-
-/* Not -1: the compiler makes a change of sign of x * -1, and another NaN. */
-static const double known[] = {0, 1};
-static const char *const known_texts[] = {"0", "1"};
-
-int prog_literals(const prog *p, int32_t i)
-{
-    const inst *in = &p->insts[i];
-    int found = 0;
-    for (int k = 0; k < KERNEL_CONSTANTS && in->kind == INST_KERNEL && in->type != PROG_I64; k++) {
-        const void *at = p->pool + in->k;
-        double x = in->type == PROG_F32 ? (double)((const float *)at)[k] : ((const double *)at)[k];
-        bool given = false;
-        for (int32_t q = 0; q < p->npatches; q++)
-            given |= p->patches[q].word == in->k && p->patches[q].lane == k;
-        for (int c = 0; c < 2 && !given; c++)
-            if (x == known[c] && !signbit(x) == !signbit(known[c]))
-                found |= (c + 1) << 3 * k;
-    }
-    return found;
-}
-
-void prog_text_constants(buf *out, const prog *p, bool literals)
+void prog_text_constants(buf *out, const prog *p)
 {
     for (const inst *in = p->insts; in < p->insts + p->ninsts; in++) {
-        const char *type = in->type == PROG_I64   ? "kv_i64 k%lld = KV_K_I64"
-                           : in->type == PROG_F32 ? "float k%lld = KV_K_F32"
-                                                  : "double k%lld = KV_K_F64";
-        for (int i = 0; i < KERNEL_CONSTANTS && in->kind == INST_KERNEL; i++) {
-            const char name[] = {'k', (char)('0' + i), '\0'};
-            if (!mentions(kernel_forms[in->kernel].expression, name))
-                continue;
-            int literal = literals ? prog_literals(p, (int32_t)(in - p->insts)) >> 3 * i & 7 : 0;
-            buf_add(out, "    const ");
-            if (literal) {
-                buf_printf(out, "%s k%lld = %s;\n", in->type == PROG_F32 ? "float" : "double",
-                           word_of(p, in, i), known_texts[literal - 1]);
-                continue;
-            }
-            buf_printf(out, type, word_of(p, in, i));
-            buf_printf(out, "(%lld, %d, %d);\n", word_of(p, in, i), in->k, i);
-        }
+        if (in->kind == INST_FILL)
+            declare_constant(out, p, in->dst);
+        for (int i = 0; i < 2; i++)
+            if (in->factors >> i & 1)
+                declare_constant(out, p, in->k + i);
     }
 }
 
@@ -156,17 +95,6 @@ static void finish(writer *w, int16_t place, kv_dtype dtype, int value)
         w->slots->write(w->slots->arg, w->out, slot, dtype, value);
 }
 
-/* The names that an expression has on its own: a, k0. */
-static void write_name(writer *w, const inst *in, const char *name, size_t n, const int *operands)
-{
-    if (n == 1 && *name >= 'a' && *name <= 'c')
-        buf_printf(w->out, in->type == KERNEL_WIDE ? "(double)v%d" : "v%d", operands[*name - 'a']);
-    else if (n == 2 && *name == 'k' && name[1] >= '0' && name[1] <= '3')
-        buf_printf(w->out, "k%lld", word_of(w->prog, in, name[1] - '0'));
-    else
-        buf_put(w->out, name, n);
-}
-
 static int convert(writer *w, kv_dtype to, kv_dtype from, int value)
 {
     int made = declare(w, to);
@@ -176,32 +104,29 @@ static int convert(writer *w, kv_dtype to, kv_dtype from, int value)
 
 static void write_kernel(writer *w, const inst *in)
 {
-    static const char *const of_type[KERNEL_TYPES] = {[PROG_F32] = "KV_OF_F32",
-                                                      [PROG_F64] = "KV_OF_F64",
-                                                      [PROG_I64] = "KV_OF_I64",
-                                                      [KERNEL_WIDE] = "KV_OF_F64"};
-    const kernel_form *form = &kernel_forms[in->kernel];
+    static const char *const of_type[] = {
+        [PROG_F32] = "KV_OF_F32", [PROG_F64] = "KV_OF_F64", [PROG_I64] = "KV_OF_I64"};
+    const kernel_form *form = &kernel_forms[in->op];
     const int16_t places[] = {in->a, in->b, in->c};
-    kv_dtype dtype = in->type == KERNEL_WIDE ? KV_FLOAT32 : prog_dtype((prog_type)in->type);
+    kv_dtype dtype = prog_dtype((prog_type)in->type);
     int operands[3] = {NONE, NONE, NONE};
-    for (int i = 0; i < form->arrays; i++) {
-        bool narrow = in->narrow >> i & 1;
-        operands[i] = operand(w, places[i], narrow ? KV_BFLOAT16 : dtype);
-        if (narrow)
-            operands[i] = convert(w, dtype, KV_BFLOAT16, operands[i]);
-    }
+    for (int i = 0; i < form->arrays; i++)
+        operands[i] = operand(w, places[i], dtype);
     int made = declare(w, dtype);
     buf_printf(w->out, "(%s)(", dtypes[dtype].item);
     for (const char *s = form->expression, *end; *s; s = end) {
         for (end = s; is_letter(*end); end++)
             ;
-        if (strncmp(s, "OF_T", 4) == 0) {
+        if (end == s + 1 && *s >= 'a' && *s <= 'c') { /* the name of an operand */
+            int i = *s - 'a';
+            bool factor = in->factors >> i & 1;
+            buf_printf(w->out, factor ? "(v%d * k%d)" : "v%d", operands[i], in->k + i);
+        } else if (strncmp(s, "OF_T", 4) == 0) {
             buf_add(w->out, of_type[in->type]);
             end = s + 4;
-        } else if (end > s)
-            write_name(w, in, s, (size_t)(end - s), operands);
-        else
-            buf_put(w->out, end++, 1);
+        } else {
+            buf_put(w->out, s, (size_t)((end += end == s) - s));
+        }
     }
     buf_add(w->out, ");\n");
     finish(w, in->dst, dtype, made);
@@ -210,16 +135,24 @@ static void write_kernel(writer *w, const inst *in)
 static void write_inst(writer *w, const inst *in)
 {
     kv_dtype to = (kv_dtype)in->to, from = (kv_dtype)in->from;
+    int made;
     switch ((inst_kind)in->kind) {
+    case INST_FILL:
+        w->value[in->dst] = declare(w, prog_dtype((prog_type)in->type));
+        buf_printf(w->out, "k%d;\n", in->dst);
+        return;
     case INST_KERNEL:
+    case INST_SCALED:
         write_kernel(w, in);
         return;
     case INST_CONVERT:
-        finish(w, in->dst, to, convert(w, to, from, operand(w, in->a, from)));
+        made = operand(w, in->a, from);
+        finish(w, in->dst, to, to == from ? made : convert(w, to, from, made));
         return;
     case INST_NARROW: {
         const char *there = dtypes[to].tag, *back = dtypes[from].tag;
-        int a = operand(w, in->a, from), made = declare(w, from);
+        int a = operand(w, in->a, from);
+        made = declare(w, from);
         buf_printf(w->out, "KV_CONVERT(%s, %s, KV_CONVERT(%s, %s, v%d));\n", back, there, there,
                    back, a);
         finish(w, in->dst, from, made);

@@ -3,16 +3,15 @@
  *
  * Each instruction becomes one variable, which later instructions read, so registers and stores
  * keep their order without a thought. What the elements of a slot are is the caller's. Constants
- * are no part of the text: they are read from words that come with each job, so that a rate that
+ * are no part of the text: they are read from a pool that comes with each job, so that a rate that
  * changes with every update makes no other text.
  *
- * Worked example, a0 = a0*1 + a1*2 in float32:
- *     const float k0 = KV_K_F32(0, 4, 0);
- *     const float k1 = KV_K_F32(1, 4, 1);
+ * Worked example, a0 = a0 + a1*2 in float32:
+ *     const float k1 = KV_K_F32(1);
  * and
  *     const float v0 = …;
  *     const float v1 = …;
- *     const float v2 = (float)(v0*k0 + v1*k1);
+ *     const float v2 = (float)(KV_OF_F32(arith_add)(v0, (v1 * k1)));
  */
 #pragma once
 
@@ -30,18 +29,8 @@ typedef struct prog_text_slots {
 /* The statements; errors end in out. */
 void prog_text(buf *out, const prog *p, const prog_text_slots *slots);
 
-/* Declarations of the constants that the statements name, read from `k`, the words. literals: those
- * of prog_literals are numbers of the text, since prog_hash has them. */
-void prog_text_constants(buf *out, const prog *p, bool literals);
-
-/* Which constants of instruction i are literals of 0, -0, 1 and -1: 1 to 4 for each, in 3 bits, the
- * first in the lowest; 0: another, or a number that each run brings. The compiler drops sums and
- * products of these. */
-int prog_literals(const prog *p, int32_t i);
-
-/* The number of words that a program needs, and their values. */
-int64_t prog_text_words(const prog *p);
-void prog_text_fill(double *words, const prog *p, const uint64_t *pool); /* NULL: its own */
+/* Declarations of the constants that the statements name, read from the pool of the program. */
+void prog_text_constants(buf *out, const prog *p);
 
 /* A dtype as a type of kernel_element.cuh, and the type of its elements. */
 const char *prog_text_tag(kv_dtype dtype);

@@ -2,9 +2,8 @@
  *
  * An updater rule and an element-wise expression both become a program. It is built one operation
  * at a time, each naming the results of earlier ones; prog_finish drops operations that no store
- * needs, folds constants, selects instructions and assigns registers. prog_run then works through
- * the arrays in blocks that stay in the L1 cache. Every written operation is one IEEE rounding in
- * its type; fused instructions save passes over memory, never a rounding.
+ * needs, folds constants and assigns registers. prog_run then works through the arrays in blocks
+ * that stay in the L1 cache. Every written operation is one IEEE rounding in its type.
  */
 #pragma once
 

@@ -36,7 +36,7 @@ enum {
 /* In host.varies, beside the place of the value: it is computed of parameters that do not vary, so
  * no step computes it. It is a number of the program all the same: were it a literal, 1 or a power
  * of 2 would make another program, and each of those would need a loop (rule_loop.h). In exponents
- * and in rules by rows, which have no loops, it is a literal. */
+ * it is a literal, and in rules by rows, whose sums of squares then read the input as it is. */
 #define CASE_FIXED (1u << 16)
 
 /* More values than a rule that a person would write has. */

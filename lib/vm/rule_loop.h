@@ -52,8 +52,8 @@ static inline kv_u16 loop_round(float x)
 }
 
 /* Constants, from the pool of the program. */
-#define KV_K_F32(word, at, lane) (((const float *)(const void *)(pool + (at)))[lane])
-#define KV_K_F64(word, at, lane) (((const double *)(const void *)(pool + (at)))[lane])
+#define KV_K_F32(word) (*(const float *)(const void *)(pool + (word)))
+#define KV_K_F64(word) (*(const double *)(const void *)(pool + (word)))
 
 /* first: the element of array 1, which the statements call first_x; 0: they do not. */
 #define LOOP_ELEMENTS(first, ...)                                                                  \

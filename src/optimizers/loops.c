@@ -89,7 +89,7 @@ static bool packs(const prog *p)
             written |= in->dst == place;
             read |= in->dst != place && (in->a == place || in->b == place || in->c == place);
             if (in->kind == INST_CONVERT ? in->from != KV_BFLOAT16 || in->to != KV_FLOAT32
-                                         : in->kind != INST_KERNEL || in->type != PROG_F32)
+                                         : in->kind == INST_NARROW || in->type != PROG_F32)
                 return false;
         }
         narrow += p->slot_bytes[s] == 2;
@@ -106,7 +106,7 @@ static void write_loop(buf *out, const prog *p)
     const prog_text_slots slots = {&w, read_slot, write_slot};
     own_buf statements = {0};
     prog_text(&statements, p, &slots);
-    prog_text_constants(&w.heads, p, true);
+    prog_text_constants(&w.heads, p);
     if (w.packs)
         buf_printf(out, "p%d[i],\n", w.stored);
     else

@@ -55,14 +55,14 @@ void rule_paths_release(rule_paths *p)
 
 int rule_paths_count(const rule_paths *p, int i)
 {
-    if (p->merge) /* programs of merges without parameters are short, so those of four models have
+    if (p->merge) /* programs of merges without parameters are short, so those of eight models have
                      loops, too */
-        return i == OF_MODELS && p->rule->nparams == 0 ? 3 : 2;
+        return i == OF_MODELS && p->rule->nparams == 0 ? 7 : 2;
     int which = i - rule_nvalues(p->rule);
     return which < 0 || which == OF_NAME ? p->ntexts + 1 : which == OF_NUMBERS ? 3 : 2;
 }
 
-/* The plan of a large key, of two to four models. */
+/* The plan of a large key, of two to eight models. */
 static bool merge_path(rule_update *u, const rule_paths *p, const uint8_t *choice)
 {
     double weights[MERGE_MODELS], scales[MERGE_MODELS] = {0};
@@ -125,7 +125,7 @@ bool rule_path_update(rule_update *u, const rule_paths *p, const uint8_t *choice
 
 void rule_path_programs(const rule_update *u, rule_path_visit *visit, void *arg)
 {
-    for (int i = 0; u->plan && !u->plan->by_rows && i < u->plan->npasses; i++)
+    for (int i = 0; u->plan && i < u->plan->npasses; i++)
         for (const plan_pass *pass = &u->plan->pass[i]; pass; pass = pass->lean)
             if (pass->elements)
                 visit(arg, pass->elements,

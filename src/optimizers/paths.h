@@ -1,6 +1,7 @@
 /* The paths of an optimizer's rule: what its parameters, the key and its states may be, so that
  * each of its programs occurs. A path is a choice for each of these, 0 being the default. Of a
- * merge: two or three models, of float32 or bfloat16, with weights of 1 or others. */
+ * merge: two or three models, up to eight without parameters, of float32 or bfloat16, with weights
+ * of 1 or others. */
 #pragma once
 
 #include "vm/rule.h"
@@ -27,8 +28,7 @@ int rule_paths_count(const rule_paths *p, int i);
 /* Makes the update of a float32 key. Returns false for a path that the rule refuses. */
 bool rule_path_update(rule_update *u, const rule_paths *p, const uint8_t *choice);
 
-/* Called with programs over elements, but not those of plans by rows, which are quicker block by
- * block: that asks the memory ahead. adds: it may run with two arrays for the input. */
+/* Called with programs over elements. adds: it may run with two arrays for the input. */
 typedef void rule_path_visit(void *arg, const struct prog *p, bool adds);
 
 void rule_path_programs(const rule_update *u, rule_path_visit *visit, void *arg);

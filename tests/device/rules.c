@@ -1,5 +1,5 @@
 /* Rules as text for GPUs beside the interpreter of the CPU, bit by bit: random plans of every type,
- * with conversions, fused instructions, reductions over all elements and random numbers.
+ * with conversions, factors, reductions over all elements and random numbers.
  *
  *     gpu_rules write SEED N > x.cc     the kernels of N plans, for tests/device/shim.hh or NVRTC
  *     gpu_rules check SEED N x.so       runs them, one thread behind the other; TAP

@@ -1,44 +1,57 @@
-/* Programs and plans as text: one instruction a line, in which a0 is an array and r0 a register. */
+/* Programs and plans as text: one instruction a line, in which a0 is an array, r0 a register, and a
+ * constant what it is. */
 #pragma once
 
 #include "base/num.h"
 #include "vm/plan_pass.h"
 
-static inline void list_place(const prog *p, int16_t place, buf *out)
+static inline void list_constant(const prog *p, int word, buf *out)
 {
-    buf_printf(out, place < p->nregs ? "r%d" : "a%d", place < p->nregs ? place : place - p->nregs);
-}
-
-static inline void list_constant(const prog *p, const inst *in, int which, buf *out)
-{
-    const void *k = p->pool + in->k;
     char text[NUM_TEXT_MAX];
-    if (in->type == PROG_F32)
-        num_plain(text, ((const float *)k)[which], NUM_BINARY32);
-    else if (in->type == PROG_F64 || in->type == KERNEL_WIDE)
-        num_plain(text, ((const double *)k)[which], NUM_BINARY64);
+    double x;
+    float f;
+    int64_t i;
+    memcpy(&x, &p->pool[word], sizeof x);
+    memcpy(&f, &x, sizeof f);
+    memcpy(&i, &x, sizeof i);
+    if (p->pool_types[word] == PROG_I64)
+        num_int(text, i);
+    else if (p->pool_types[word] == PROG_F32)
+        num_plain(text, f, NUM_BINARY32);
     else
-        num_int(text, ((const int64_t *)k)[which]);
+        num_plain(text, x, NUM_BINARY64);
     buf_add(out, text);
 }
 
-/* The text of the kernel with its operands put in: single letters a b c, and k0 to k3. */
+static inline void list_place(const prog *p, int16_t place, buf *out)
+{
+    if (place < p->nfills)
+        list_constant(p, place, out);
+    else
+        buf_printf(out, place < p->nregs ? "r%d" : "a%d",
+                   place < p->nregs ? place - p->nfills : place - p->nregs);
+}
+
+/* The text of the operation with its operands put in, for single letters a b c, and their factors.
+ */
 static inline void list_kernel(const prog *p, const inst *in, buf *out)
 {
-#define LIST_TEXT(name, loop, f, w, i, arrays, kind, text, expression) [name] = text,
-    static const char *const texts[] = {PROG_OPS(LIST_TEXT) KERNEL_MAP(LIST_TEXT)};
+#define LIST_TEXT(name, loop, f, i, arrays, kind, text, expression) [name] = text,
+    static const char *const texts[] = {PROG_OPS(LIST_TEXT)};
 #undef LIST_TEXT
     const int16_t operand[] = {in->a, in->b, in->c};
-    for (const char *s = texts[in->kernel], *end; *s; s = end) {
+    for (const char *s = texts[in->op], *end; *s; s = end) {
         for (end = s; *end >= 'a' && *end <= 'z'; end++)
             continue;
-        if (end == s + 1 && *s == 'k' && *end >= '0' && *end <= '3')
-            list_constant(p, in, *end++ - '0', out);
-        else if (end == s + 1 && *s <= 'c') {
-            bool narrow = in->narrow >> (*s - 'a') & 1;
-            buf_add(out, narrow ? "float32(" : "");
+        if (end == s + 1 && *s <= 'c') {
+            bool factor = in->factors >> (*s - 'a') & 1;
+            buf_add(out, factor ? "(" : "");
             list_place(p, operand[*s - 'a'], out);
-            buf_add(out, narrow ? ")" : "");
+            if (factor) {
+                buf_char(out, '*');
+                list_constant(p, in->k + *s - 'a', out);
+                buf_char(out, ')');
+            }
         } else
             buf_put(out, s, (size_t)((end += end == s) - s));
     }
@@ -46,16 +59,17 @@ static inline void list_kernel(const prog *p, const inst *in, buf *out)
 
 static inline void list_prog(const prog *p, buf *out)
 {
-    for (int32_t i = 0; p && i < p->ninsts; i++) {
+    for (int32_t i = p ? p->nfills : 0; p && i < p->ninsts; i++) {
         const inst *in = &p->insts[i];
         list_place(p, in->dst, out);
-        buf_add(out, in->type == KERNEL_WIDE ? " = wide " : " = ");
-        if (in->kind == INST_KERNEL) {
+        buf_add(out, " = ");
+        if (in->kind == INST_KERNEL || in->kind == INST_SCALED) {
             list_kernel(p, in, out);
         } else {
-            buf_printf(out, "%s(", kv_dtype_name((kv_dtype)in->to));
+            bool copy = in->to == in->from;
+            buf_printf(out, copy ? "" : "%s(", kv_dtype_name((kv_dtype)in->to));
             list_place(p, in->a, out);
-            buf_char(out, ')');
+            buf_add(out, copy ? "" : ")");
         }
         buf_char(out, '\n');
     }

@@ -384,7 +384,7 @@ TEST(rule_update_program)
     own_buf out = {0};
     CHECK_OK(make("{ stored += input * 2 }", KV_FLOAT32, FIRST, &u));
     list_plan(u.plan, &out);
-    CHECK_TEXT(buf_text(&out), "pass 0\na0 = a0*1 + a1*2\n");
+    CHECK_TEXT(buf_text(&out), "pass 0\na0 = a0 + (a1*2)\n");
     rule_update_release(&u);
 }
 

@@ -161,8 +161,8 @@ static const rule_loop *loop_of(const prog *p)
 static void change(const prog *of)
 {
     prog p = *of;
-    inst insts[64];
-    CHECK(p.ninsts <= 64);
+    inst insts[96];
+    CHECK(p.ninsts <= 96);
     memcpy(insts, of->insts, (size_t)p.ninsts * sizeof *insts);
     p.insts = insts;
     CHECK(prog_whole(&p) == loop_of(of));
@@ -174,7 +174,7 @@ static void change(const prog *of)
             CHECK(!prog_whole(&p));
             *in = old;
         }
-        in->kernel = PROG_POW;
+        in->op = PROG_POW;
         CHECK(!prog_whole(&p));
         *in = old;
         in->k++;
