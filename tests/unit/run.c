@@ -65,6 +65,20 @@ void *array_data(kv_array *a)
     return data;
 }
 
+const void *row_elements(kv_array *a)
+{
+    const void *data = NULL;
+    CHECK_OK(kv_array_read_rows(a, &data, &e));
+    return data;
+}
+
+void *row_data(kv_array *a)
+{
+    void *data = NULL;
+    CHECK_OK(kv_array_write_rows(a, &data, &e));
+    return data;
+}
+
 char *file_text(const char *path, size_t *n)
 {
     char *text = NULL;

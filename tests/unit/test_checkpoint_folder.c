@@ -108,8 +108,7 @@ TEST(checkpoint_folder_empty)
     folder_refused(&d, d.path, KV_E_FORMAT, want, "");
     folder_text(&d, "pytorch_model-00002.bin", "");
     folder_text(&d, "pytorch_model-00001.bin", "");
-    folder_refused(&d, d.path, KV_E_FORMAT, want,
-                   "name the file: %/pytorch_model-00001.bin");
+    folder_refused(&d, d.path, KV_E_FORMAT, want, "name the file: %/pytorch_model-00001.bin");
     folder_text(&d, "w.npz", "");
     folder_refused(&d, d.path, KV_E_FORMAT, want, "name the file: %/w.npz");
     folder_text(&d, "z.gguf", "");

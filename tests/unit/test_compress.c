@@ -23,11 +23,7 @@ static float gradient(int64_t i, int seed)
 
 static kv_array *array_of(kv_dtype dtype, int64_t n, int seed, kv_ctx ctx)
 {
-    own_array *f = MADE(kv_array, kv_array_new, KV_FLOAT32, 1, &n, (kv_ctx){0});
-    float *data = array_data(f);
-    for (int64_t i = 0; i < n && seed; i++)
-        data[i] = gradient(i, seed);
-    return MADE(kv_array, kv_array_dup, f, dtype, ctx);
+    return ARRAY_OF(dtype, 1, &n, ctx, seed ? gradient(i, seed) : 0);
 }
 
 static kv *make_sized(int64_t n)

@@ -334,8 +334,7 @@ TEST(json_errors)
     CHECK_ERR(json_read(&a, "[1,\0 2]", 7, "x.json", false, 0, &e), KV_E_FORMAT,
               "x.json:1:4: a NUL byte");
     CHECK_ERR(json_read_lines("\n\n\n \n\n\n[1,x]", 12, "x.ndjson", false, 0, NULL, NULL, &e),
-              KV_E_FORMAT,
-              "x.ndjson:7:4: \"x\" cannot stand here");
+              KV_E_FORMAT, "x.ndjson:7:4: \"x\" cannot stand here");
 }
 
 /* depth opening brackets, a number, and as many closing ones. */

@@ -235,8 +235,7 @@ static void hash_merges(uint64_t *hash)
     buf files[3];
     for (int i = 0; i < 3; i++) {
         OWN(test_free)
-        float *a = numbers(ROWS * COLUMNS, 10 + (uint64_t)i),
-              *b = numbers(60, 20 + (uint64_t)i);
+        float *a = numbers(ROWS * COLUMNS, 10 + (uint64_t)i), *b = numbers(60, 20 + (uint64_t)i);
         for (int k = 0; k < ROWS * COLUMNS; k += 3)
             a[k] = floorf(a[k] * 8) / 8; /* many are equal */
         tensor_given t[] = {{"a", TENSOR_F32, ROWS, COLUMNS, a},
@@ -373,13 +372,12 @@ TEST(merge_run_types)
     for (int i = 0; i < 4; i++)
         CHECK(y[i] == a[i] + b[i]);
     CHECK_INT(checkpoint_at(out, checkpoint_find(out, "tiny"))->type, TENSOR_F4);
-    const void *data;
     kv_array *array = MADE(kv_array, checkpoint_load_name, out, "wide");
-    CHECK_OK(kv_array_read(array, &data, &e));
-    CHECK(((const double *)data)[0] == 2e-20);
+    const double *data = array_elements(array);
+    CHECK(data[0] == 2e-20);
     kv_array_unref(array);
     CHECK_OK(checkpoint_load_name(&array, out, "whole", &e));
-    CHECK_OK(kv_array_read(array, &data, &e));
+    data = array_elements(array);
     CHECK_INT(memcmp(data, whole, sizeof whole), 0);
     kv_array_unref(array);
     buf_release(&files[0]);
@@ -486,8 +484,7 @@ TEST(merge_run_adapters)
     IN_FOLDER("out.safetensors", NULL);
     enum { OUT = 5, IN = 7, RANK = 2 };
     OWN(test_free)
-    float *base = numbers(OUT * IN, 1),
-          *a = numbers(RANK * IN, 2), *b = numbers(OUT * RANK, 3);
+    float *base = numbers(OUT * IN, 1), *a = numbers(RANK * IN, 2), *b = numbers(OUT * RANK, 3);
     tensor_given model[] = {{"fc.weight", TENSOR_F32, OUT, IN, base},
                             {"norm.weight", TENSOR_F32, IN, 0, base}};
     tensor_given adapter[] = {{"base_model.model.fc.lora_A.weight", TENSOR_F32, RANK, IN, a},

@@ -751,8 +751,7 @@ TEST(torch_pickles_that_lie)
                "tensor \"w\" has sizes or strides that are not read"),
         PICKLE("\x80\2" TENSOR("\0", "J\xFF\xFF\xFF\x7F\x85", "K\0\x85"),
                "tensor \"w\" has more than 64 times the bytes of its storage"),
-        PICKLE("\x80\2" TENSOR("\0", "\x8A\x08\xFF\xFF\xFF\xFF\xFF\xFF\xFF\x7F\x85",
-                              "K\0\x85"),
+        PICKLE("\x80\2" TENSOR("\0", "\x8A\x08\xFF\xFF\xFF\xFF\xFF\xFF\xFF\x7F\x85", "K\0\x85"),
                "tensor \"w\" is too large: more than 2^63 bytes"),
     };
     static const char data[16] = {0};

@@ -264,11 +264,7 @@ enum { KEYS = 3, VALUES = 2, PAIRS = KEYS * VALUES };
 /* Element i of value number v, exact in every dtype and in sums. */
 static kv_array *ramp(kv_dtype dtype, int64_t n, int v)
 {
-    own_array *f = MADE(kv_array, kv_array_new, KV_FLOAT32, 1, &n, (kv_ctx){0});
-    float *data = array_data(f);
-    for (int64_t i = 0; i < n; i++)
-        data[i] = (float)((i * 3 + v * 5) % 17 - (v + 3));
-    return MADE(kv_array, kv_array_dup, f, dtype, (kv_ctx){0});
+    return ARRAY_OF(dtype, 1, &n, cpu0, (i * 3 + v * 5) % 17 - (v + 3));
 }
 
 /* The cases of a pushpull: its rule, values and outs. */

@@ -13,9 +13,8 @@
 static kv_array *rows(kv_dtype dtype, int n, const int64_t *ids, const double *x)
 {
     kv_array *a = NULL;
-    void *data = NULL;
     CHECK_OK(kv_array_new_sparse(&a, dtype, 2, (int64_t[]){5, 2}, n, ids, (kv_ctx){0}, &e));
-    CHECK_OK(kv_array_write_rows(a, &data, &e));
+    void *data = row_data(a);
     for (int i = 0; i < 2 * n; i++)
         CHECK_INT(scalar_set(dtype, data, i, x[i / 2] + i % 2), SCALAR_FITS);
     return a;

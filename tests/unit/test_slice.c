@@ -7,11 +7,7 @@
 /* 0, 1, 2, … as int32. */
 static kv_array *counting(int ndim, const int64_t *shape)
 {
-    kv_array *a = MADE(kv_array, kv_array_new, KV_INT32, ndim, shape, cpu0);
-    int32_t *data = array_data(a);
-    for (int i = 0; i < (int)kv_array_size(a); i++)
-        data[i] = i;
-    return a;
+    return ARRAY_OF(KV_INT32, ndim, shape, cpu0, i);
 }
 
 static void check_ints(kv_array *a, int n, const int32_t *want)

@@ -15,11 +15,7 @@ static const char path[] = "states.safetensors";
 /* An array whose numbers follow from seed alone. */
 static kv_array *array(kv_dtype dtype, int ndim, const int64_t *shape, int seed)
 {
-    own_array *f = MADE(kv_array, kv_array_new, KV_FLOAT64, ndim, shape, (kv_ctx){0});
-    double *data = array_data(f);
-    for (int64_t i = 0; i < kv_array_size(f); i++)
-        data[i] = (double)((i * 7 + seed * 13) % 19 - 9) / 7;
-    return MADE(kv_array, kv_array_dup, f, dtype, (kv_ctx){0});
+    return ARRAY_OF(dtype, ndim, shape, cpu0, (double)((i * 7 + seed * 13) % 19 - 9) / 7);
 }
 
 static kv_array *weight(int which, kv_dtype dtype, int seed)
@@ -301,33 +297,13 @@ TEST(state_file_says_what_it_holds)
 
 /* ---- Descriptions ---- */
 
-typedef struct seen {
-    char text[1000];
-    int rows, last; /* the visit ends behind the last */
-} seen;
-
-/* One line a row: name=text or name=number. */
-static int see(void *arg, const kv_field *f, int n, kv_err *e)
-{
-    seen *s = arg;
-    for (int i = 0; i < n; i++) {
-        size_t len = strlen(s->text), room = sizeof s->text - len;
-        if (f[i].text)
-            snprintf(s->text + len, room, "%s=%s ", f[i].name, f[i].text);
-        else
-            snprintf(s->text + len, room, "%s=%lld ", f[i].name, (long long)f[i].number);
-    }
-    strcat(s->text, "\n");
-    return ++s->rows == s->last ? kv_err_set(e, KV_E_INTERRUPTED, "enough") : KV_OK;
-}
-
 TEST(state_file_describe)
 {
-    seen all = {0}, some = {.last = 2}, one = {0}, plain = {0};
+    seen_rows all = {0}, some = {.last = 2}, one = {0}, plain = {0};
     own_kv *s = with_rule(NULL, KV_BFLOAT16);
     CHECK_OK(kv_update_optimizer(s, &(kv_opt){"multi_precision", "true"}, 1, &e));
     step(s, KV_BFLOAT16, 0); /* only key 7 */
-    CHECK_OK(kv_describe(s, "states", see, &all, &e));
+    CHECK_OK(kv_describe(s, "states", see_rows, &all, &e));
     CHECK_TEXT(all.text,
                "key=2 state= dtype= shape= value= bytes=0 t=0 \n"
                "key=7 state=stored dtype=float32 shape=(3, 4) value= bytes=48 t=1 \n"
@@ -337,31 +313,31 @@ TEST(state_file_describe)
                "key=7 state=f dtype=float shape= value=1.11 bytes=0 t=1 \n"
                "key=7 state=b dtype=bool shape= value=true bytes=0 t=1 \n"
                "key=7 state=z dtype=none shape= value=none bytes=0 t=1 \n");
-    CHECK_ERR(kv_describe(s, "states", see, &some, &e), KV_E_INTERRUPTED, "enough");
+    CHECK_ERR(kv_describe(s, "states", see_rows, &some, &e), KV_E_INTERRUPTED, "enough");
     CHECK_INT(some.rows, 2);
-    CHECK_OK(kv_describe(s, "optimizer", see, &one, &e));
+    CHECK_OK(kv_describe(s, "optimizer", see_rows, &one, &e));
     CHECK_TEXT(one.text, "optimizer=kinds num_update=1 learning_rate=0.01 "
                          "total=0.4085714285714286 \n");
     kv_free(s);
 
     const kv_opt params[] = {{"lr_scheduler", "factor(step=1, factor=0.5, base_lr=0.5)"},
                              {"learning_rate", "none"}};
-    one = (seen){0};
+    one = (seen_rows){0};
     s = with("sgd", KV_FLOAT32, params, 2);
     step(s, KV_FLOAT32, 1);
     step(s, KV_FLOAT32, 1);
-    CHECK_OK(kv_describe(s, "optimizer", see, &one, &e));
+    CHECK_OK(kv_describe(s, "optimizer", see_rows, &one, &e));
     CHECK_TEXT(one.text,
                "optimizer=sgd num_update=2 learning_rate=0.25 schedule=factor(base_lr=0.5, "
                "warmup_steps=0, warmup_mode=\"linear\", warmup_begin_lr=0.0, step=1, "
                "factor=0.5, stop_factor_lr=1e-08) \n");
     /* a description changes nothing: the schedule stands where it stood */
-    CHECK_OK(kv_describe(s, "states", see, &plain, &e));
+    CHECK_OK(kv_describe(s, "states", see_rows, &plain, &e));
     CHECK_TEXT(plain.text, "key=2 state= dtype= shape= value= bytes=0 t=2 \n"
                            "key=7 state= dtype= shape= value= bytes=0 t=2 \n");
     CHECK_OK(kv_set_updater(s, NULL, NULL, NULL, &e));
-    CHECK_CODE(kv_describe(s, "states", see, &plain, &e), KV_E_VALUE);
-    CHECK_CODE(kv_describe(s, "optimizer", see, &plain, &e), KV_E_VALUE);
+    CHECK_CODE(kv_describe(s, "states", see_rows, &plain, &e), KV_E_VALUE);
+    CHECK_CODE(kv_describe(s, "optimizer", see_rows, &plain, &e), KV_E_VALUE);
 }
 
 TEST(state_file_describe_without_memory)
@@ -369,9 +345,9 @@ TEST(state_file_describe_without_memory)
     own_kv *s = with_rule(NULL, KV_FLOAT32);
     step(s, KV_FLOAT32, 1);
     for (int which = 0; which < 2; which++) {
-        seen got = {0};
+        seen_rows got = {0};
         int64_t last = 0;
-        EACH_FAILURE(kv_describe(s, which ? "states" : "optimizer", see, &got, &e))
+        EACH_FAILURE(kv_describe(s, which ? "states" : "optimizer", see_rows, &got, &e))
             CHECK(got.rows == 0 && (last = n));
         CHECK(last > 0);
     }

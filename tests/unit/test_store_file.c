@@ -371,9 +371,8 @@ TEST(store_file_keys_that_stand_in_it_twice)
     checkpoint_text pairs[] = {METADATA("local", NULL, "0 0", "0 0", "0 1"),
                                {"kvstore.rows.3", "4"}};
     own_array *ids = io_array(KV_INT64, 1, (int64_t[]){1}, (double[]){2}),
-             *row = io_array(KV_FLOAT32, 1, (int64_t[]){1}, (double[]){5});
-    safetensors_item items[] = {
-        {"3", row}, {"__rows__/3/data", row}, {"__rows__/3/row_ids", ids}};
+              *row = io_array(KV_FLOAT32, 1, (int64_t[]){1}, (double[]){5});
+    safetensors_item items[] = {{"3", row}, {"__rows__/3/data", row}, {"__rows__/3/row_ids", ids}};
     IN_FOLDER(FILE_NAME, NULL);
     for (int text = 0; text < 2; text++) {
         pairs[2].text = text ? "text" : "integer";
@@ -626,11 +625,9 @@ TEST(store_file_metadata_of_other_tools)
 /* A key of two rows of four. */
 static void init_rows(kv *s, kv_key key)
 {
-    void *data;
     own_array *a = MADE(kv_array, kv_array_new_sparse, KV_FLOAT32, 2, (int64_t[]){4, 1}, 2,
                         (int64_t[]){1, 3}, (kv_ctx){KV_CPU, 0});
-    CHECK_OK(kv_array_write_rows(a, &data, &e));
-    memcpy(data, (float[]){5, 6}, 8);
+    memcpy(row_data(a), (float[]){5, 6}, 8);
     init_array(s, key, a);
 }
 

@@ -93,9 +93,7 @@ TEST(store_rule_reads_the_sum_rounded_to_the_stored_dtype)
 TEST(store_rule_mixed_dtypes)
 {
     own_kv *s = make("device");
-    own_array *a = full(KV_FLOAT64, 1.9),
-             *b = full(KV_INT64, 1000),
-             *c = full(KV_FLOAT16, 3);
+    own_array *a = full(KV_FLOAT64, 1.9), *b = full(KV_INT64, 1000), *c = full(KV_FLOAT16, 3);
     init_full(s, 1, KV_INT32, 10);
     set_rule(s, "{ stored += input }");
     CHECK_OK(kv_push(s, (kv_key[]){id(1), id(1), id(1)}, 3, (kv_array *[]){a, b, c}, NULL, &e));
@@ -392,8 +390,7 @@ TEST(store_rule_of_a_def)
     set_rule(s, "def twice(k, grad, weight):\n    weight += grad * 2\n");
     CHECK_OK(kv_describe(s, "rule", copy_rule, text, &e));
     CHECK_TEXT(text, "rule=twice; text=def twice(k, grad, weight):\n    weight += grad * 2\n");
-    own_array *one = full(KV_FLOAT32, 1),
-             *out = full(KV_FLOAT32, 0);
+    own_array *one = full(KV_FLOAT32, 1), *out = full(KV_FLOAT32, 0);
     CHECK_OK(push(s, (int64_t[]){3}, 1, one, &e));
     CHECK_OK(kv_pull(s, &(kv_key){.id = 3}, 1, &out, NULL, &e));
     const float *data = array_elements(out);

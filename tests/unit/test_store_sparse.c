@@ -51,9 +51,8 @@ enum { ROW = 2 * 4 + 8, FULL = 5 * ROW, DENSE = 40 };
 TEST(store_sparse_init_keeps_rows)
 {
     own_array *a = rows("1=1 4=2");
-    void *data = NULL;
     own_kv *s = open_store(kv_array_ref(a));
-    CHECK_OK(kv_array_write_rows(a, &data, &e)); /* the store has a copy */
+    void *data = row_data(a); /* the store has a copy */
     memset(data, 0, 16);
     check(s, (float[]){0, 1, 0, 0, 2});
     check_bytes(s, 2 * ROW);
@@ -85,11 +84,9 @@ TEST(store_sparse_assign)
 TEST(store_sparse_assign_copies)
 {
     own_array *a = rows("2=9");
-    void *data = NULL;
     own_kv *s = open_store(dense((float[]){1, 2, 3, 4, 5}));
     push(s, kv_array_ref(a), NULL, NULL);
-    CHECK_OK(kv_array_write_rows(a, &data, &e));
-    memset(data, 0, 8);
+    memset(row_data(a), 0, 8);
     check(s, (float[]){0, 0, 9, 0, 0});
 }
 
@@ -139,13 +136,12 @@ TEST(store_sparse_long_rows)
     for (int wide = 0; wide < 2; wide++) {
         const int64_t n = wide ? 3 : N, m = wide ? N : 3, shape[] = {n, m};
         const int64_t ids[] = {n - 2, n - 1};
-        void *to = NULL;
         own_kv *s = NULL;
         own_array *w = MADE(kv_array, kv_array_new, KV_FLOAT32, 2, shape, cpu0);
         own_array *g = MADE(kv_array, kv_array_new_sparse, KV_FLOAT32, 2, shape, 2, ids, cpu0);
-        CHECK_OK(kv_array_write_rows(g, &to, &e));
+        float *to = row_data(g);
         for (int64_t i = 0; i < 2 * m; i++)
-            ((float *)to)[i] = (float)(i + 1);
+            to[i] = (float)(i + 1);
         CHECK_OK(kv_create("local", NULL, 0, &s, &e));
         CHECK_OK(kv_init(s, &key, 1, &w, NULL, &e));
         set_rule(s, "{ stored = stored + input }");
@@ -272,8 +268,7 @@ TEST(store_sparse_out_of_memory)
         "{ rows present; state m; m = m + input; stored = stored + m }"};
     for (int i = 0; i < 3; i++) {
         for (int sparse = 0; sparse < 2; sparse++) {
-            own_array *one = sparse ? rows("1=5 4=6")
-                                   : dense((float[]){0, 5, 0, 0, 6});
+            own_array *one = sparse ? rows("1=5 4=6") : dense((float[]){0, 5, 0, 0, 6});
             kv_array *values[] = {one, one};
             kv_key keys[] = {key, key};
             own_kv *s = open_store(rows("1=5"));
@@ -298,15 +293,14 @@ static kv_array *alike(int64_t nrows, bool gaps, float scale)
 {
     kv_err e = {0};
     kv_array *a = NULL;
-    void *data = NULL;
     int64_t *ids = mem_alloc(nrows, sizeof *ids, &e), n = 0;
     for (int64_t i = 0; i < nrows; i++)
         if (!gaps || i % 3)
             ids[n++] = i;
     CHECK_OK(kv_array_new_sparse(&a, KV_FLOAT32, 2, (int64_t[]){nrows, WIDTH}, n, ids, cpu0, &e));
-    CHECK_OK(kv_array_write_rows(a, &data, &e));
+    float *data = row_data(a);
     for (int64_t i = 0; i < n * WIDTH; i++)
-        ((float *)data)[i] = scale * (float)(ids[i / WIDTH] % SOME_ROWS * WIDTH + i % WIDTH + 1);
+        data[i] = scale * (float)(ids[i / WIDTH] % SOME_ROWS * WIDTH + i % WIDTH + 1);
     mem_free(ids);
     return a;
 }

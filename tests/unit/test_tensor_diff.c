@@ -90,8 +90,7 @@ static void check(tensor_type ta, const void *a, tensor_type tb, const void *b, 
     for (int64_t i = 0; i < n; i++) {
         uint64_t p = code_at(ta, a, i), q = code_at(tb, b, i), apart = agree ? steps(ta, p, q) : 0;
         double size = x[i] == y[i] || (isnan(x[i]) && isnan(y[i])) ? 0 : fabs(x[i] - y[i]);
-        bool equal =
-            o.tolerance ? passes(x[i], y[i], agree ? apart : UINT64_MAX, &o) : p == q;
+        bool equal = o.tolerance ? passes(x[i], y[i], agree ? apart : UINT64_MAX, &o) : p == q;
         unequal += !equal;
         first = first < 0 && !equal ? i : first;
         if (where < 0 || size > most || (isnan(size) && !isnan(most))) {
@@ -239,12 +238,9 @@ TEST(tensor_diff_signs_of_zero)
         tensor_type type;
         int64_t first; /* the byte that has the sign of element 701, and that sign */
         unsigned char sign;
-    } cases[] = {{TENSOR_F64, 701 * 8 + 7, 128},
-                 {TENSOR_F32, 701 * 4 + 3, 128},
-                 {TENSOR_BF16, 701 * 2 + 1, 128},
-                 {TENSOR_F8_E5M2, 701, 128},
-                 {TENSOR_F6_E2M3, 701 * 6 / 8 + 1, 8},
-                 {TENSOR_F4, 701 / 2, 128},
+    } cases[] = {{TENSOR_F64, 701 * 8 + 7, 128},       {TENSOR_F32, 701 * 4 + 3, 128},
+                 {TENSOR_BF16, 701 * 2 + 1, 128},      {TENSOR_F8_E5M2, 701, 128},
+                 {TENSOR_F6_E2M3, 701 * 6 / 8 + 1, 8}, {TENSOR_F4, 701 / 2, 128},
                  {TENSOR_C64, 701 * 8 + 3, 128}};
     static const unsigned char a[1024 * 8];
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -568,8 +564,7 @@ TEST(tensor_diff_no_memory)
 {
     int64_t count = 2 * WALK_PIECE;
     OWN(test_free)
-    float *x = calloc((size_t)count, sizeof *x),
-          *y = calloc((size_t)count, sizeof *y);
+    float *x = calloc((size_t)count, sizeof *x), *y = calloc((size_t)count, sizeof *y);
     y[0] = 1;
     const tensor_given given[] = {{"x", TENSOR_F32, count, 0, x}, {"x", TENSOR_F32, count, 0, y}};
     buf files[] = {tensor_file(&given[0], 1), tensor_file(&given[1], 1)};

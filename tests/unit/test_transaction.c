@@ -184,38 +184,6 @@ TEST(transaction_mistakes)
     kv_free(s); /* an open one is no leak */
 }
 
-/* A type that keeps its values elsewhere. */
-static int open_elsewhere(kv *store, const kv_opt *opts, int nopts, void **self, kv_err *e)
-{
-    (void)opts, (void)nopts, (void)e;
-    *self = store;
-    return KV_OK;
-}
-
-static int do_nothing(void *self, const kv_pairs *pairs, const kv_call *how, kv_err *e)
-{
-    (void)self, (void)pairs, (void)how, (void)e;
-    return KV_OK;
-}
-
-TEST(transaction_of_a_type_with_values_elsewhere)
-{
-    static const char *const names[] = {"elsewhere", NULL};
-    static const kv_type_ops ops = {.size = sizeof ops,
-                                    .version = KV_TYPE_VERSION,
-                                    .names = names,
-                                    .open = open_elsewhere,
-                                    .init = do_nothing,
-                                    .push = do_nothing,
-                                    .pull = do_nothing};
-    CHECK_OK(kv_register_type(&ops, &e));
-    own_kv *s = make("elsewhere");
-    CHECK_ERR(kv_begin(s, &e), KV_E_UNSUPPORTED,
-              "stores of type \"elsewhere\" have no transactions");
-    CHECK_ERR(kv_save(s, "x.kvs", &e), KV_E_UNSUPPORTED,
-              "stores of type \"elsewhere\" cannot be saved");
-}
-
 TEST(transaction_without_memory)
 {
     own_kv *s = make("local");

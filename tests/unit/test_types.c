@@ -160,9 +160,15 @@ static int send_command(void *self, int head, const char *body, kv_err *e)
     return head == 13 ? kv_err_set(e, KV_E_VALUE, "unlucky") : KV_OK;
 }
 
+static int rank_two(void *self)
+{
+    (void)self;
+    return 2;
+}
+
 TEST(types_table_without_pushpull)
 {
-    static const char *const names[] = {"recorder", NULL};
+    static const char *const names[] = {"Recorder", NULL};
     static const kv_type_ops ops = {.size = sizeof ops,
                                     .version = KV_TYPE_VERSION,
                                     .names = names,
@@ -170,10 +176,14 @@ TEST(types_table_without_pushpull)
                                     .init = init,
                                     .push = push,
                                     .pull = pull,
+                                    .rank = rank_two,
                                     .barrier = barrier,
                                     .send_command = send_command};
     CHECK_OK(kv_register_type(&ops, &e));
+    CHECK_ERR(kv_register_type(&ops, &e), KV_E_NAME, "there is a store type \"Recorder\" already");
     own_kv *s = make("recorder");
+    CHECK_TEXT(kv_type(s), "Recorder");
+    CHECK_INT(kv_rank(s), 2);
     kv_key key = {.id = 1}, two[2] = {key, key};
     kv_array *a = number(1), *both[2] = {a, a};
     CHECK_OK(kv_pushpull(s, &key, 1, &a, two, 2, both, NULL, &e));
@@ -194,7 +204,7 @@ TEST(types_table_without_pushpull)
     check_capability(s, "optimizer", false);
     check_capability(s, "files", false);
     CHECK_ERR(kv_set_optimizer(s, "sgd", NULL, 0, &e), KV_E_UNSUPPORTED,
-              "stores of type \"recorder\" have no optimizer");
+              "stores of type \"Recorder\" have no optimizer");
     kv_array_unref(a);
 }
 
@@ -234,6 +244,7 @@ TEST(types_table_without_slots)
     for (int i = 0; i < 2; i++)
         CHECK_ERR(kv_describe(s, i ? "states" : "optimizer", ignore, NULL, &e), KV_E_UNSUPPORTED,
                   "stores of type \"holds\" keep no states here");
+    CHECK_ERR(kv_begin(s, &e), KV_E_UNSUPPORTED, "stores of type \"holds\" have no transactions");
     CHECK_ERR(kv_save(s, "w.kvs", &e), KV_E_UNSUPPORTED,
               "stores of type \"holds\" cannot be saved");
     kv_array_unref(a);
@@ -285,6 +296,23 @@ TEST(types_barrier_and_commands_of_one_process)
     CHECK_ERR(kv_barrier(NULL, &e), KV_E_USAGE, "there is no store: the pointer is NULL");
     CHECK_CODE(kv_send_command(NULL, 0, "", &e), KV_E_USAGE);
     CHECK_ERR(kv_serve("local", &e), KV_E_UNSUPPORTED, "stores of type \"local\" have no servers");
+}
+
+TEST(types_table_that_is_refused)
+{
+    kv_type_ops ops = {.size = sizeof ops,
+                       .version = KV_TYPE_VERSION,
+                       .names = (const char *const[]){"Device", NULL},
+                       .open = open_recorder,
+                       .init = init,
+                       .push = push,
+                       .pull = pull};
+    CHECK_ERR(kv_register_type(&ops, &e), KV_E_NAME, "there is a store type \"device\" already");
+    ops.names = (const char *const[]){"new", NULL};
+    ops.push = NULL;
+    CHECK_ERR(kv_register_type(&ops, &e), KV_E_VALUE,
+              "the table of a type needs a name, open, and init, push, pull or pushpull, "
+              "broadcast");
 }
 
 TEST(types_of_another_version)
