@@ -278,7 +278,7 @@ TEST(delete_is_refused_in_an_updater)
     check_keys(s, "3=1 ");
 }
 
-enum { LARGE = 1 << 20 };
+enum { LARGE = 1 << 18 };
 
 static kv_array *large(double x)
 {

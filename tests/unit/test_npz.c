@@ -260,7 +260,8 @@ static void check_marks(tensor_reader *r, int64_t n, int64_t at, int64_t some, s
     }
 }
 
-/* Blocks of a tensor by columns, whose file is read in several pieces. */
+/* Blocks of a tensor by columns, whose file is read in several pieces: larger than a block, and
+ * than a window. */
 static void check_columns(const char *descr, size_t width, int ndim, const int64_t *shape, int form)
 {
     char dict[160], shapes[64];
@@ -302,11 +303,11 @@ static void check_columns(const char *descr, size_t width, int ndim, const int64
 
 TEST(npz_columns)
 {
-    check_columns("<f4", 4, 2, (int64_t[]){3000, 700}, 0);
-    check_columns("<f4", 4, 2, (int64_t[]){700, 3000}, 0);
-    check_columns("|u1", 1, 2, (int64_t[]){2, 5000000}, 0);
-    check_columns("<u2", 2, 2, (int64_t[]){3000000, 2}, 0);
-    check_columns("<u8", 8, 3, (int64_t[]){3, 5, 70001}, 0);
+    check_columns("<f4", 4, 2, (int64_t[]){1600, 700}, 0);
+    check_columns("<f4", 4, 2, (int64_t[]){700, 1600}, 0);
+    check_columns("|u1", 1, 2, (int64_t[]){2, 2300000}, 0);
+    check_columns("<u2", 2, 2, (int64_t[]){1150000, 2}, 0);
+    check_columns("<u8", 8, 3, (int64_t[]){3, 5, 38001}, 0);
     check_columns("<u8", 8, 4, (int64_t[]){101, 3, 47, 53}, 0);
     check_columns("<u2", 2, 5, (int64_t[]){1, 3, 1, 300, 1000}, 0);
 }

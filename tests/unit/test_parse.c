@@ -604,7 +604,7 @@ TEST(parse_long_lines)
                                          "\\\n", "# ", "@a", "a,",   "a+",   "\xff",        "9",
                                          "a ",   "{",  "}",  "f'{{", "$",    "[a for a in "};
     for (size_t i = 0; i < sizeof pieces / sizeof *pieces; i++) {
-        int n = (int)((1 << 20) / strlen(pieces[i]));
+        int n = (int)((1 << 18) / strlen(pieces[i]));
         own_text *text = lang_repeated("", pieces[i], n, "", "", "");
         LANG_TEXT(t, text);
         bool ok = expression(&t);

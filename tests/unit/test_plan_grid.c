@@ -117,11 +117,10 @@ typedef struct reduced {
 static reduced reduce(const double *x, const key *k, int64_t row, int64_t column)
 {
     reduced r = {0, -INFINITY, INFINITY};
-    for (int64_t i = 0; i < k->rows; i++)
-        for (int64_t j = 0; j < k->columns; j++) {
+    int64_t row_end = row < 0 ? k->rows : row + 1, end = column < 0 ? k->columns : column + 1;
+    for (int64_t i = row < 0 ? 0 : row; i < row_end; i++)
+        for (int64_t j = column < 0 ? 0 : column; j < end; j++) {
             double y = x[i * k->columns + j];
-            if ((row >= 0 && i != row) || (column >= 0 && j != column))
-                continue;
             r.sum += y;
             r.most = fmax(r.most, y);
             r.least = fmin(r.least, y);

@@ -421,7 +421,7 @@ TEST(script_parse_long_lines)
         "> ", "-> ", "5,", "\r", ";", "def f(", "\xff", "if a {} el", "set-updater {", "updater a{",
         "print a, ", "\\\n", "push 3 ", "=", "'a' "};
     for (size_t i = 0; i < sizeof pieces / sizeof *pieces; i++) {
-        int n = (int)((1 << 20) / strlen(pieces[i]));
+        int n = (int)((1 << 18) / strlen(pieces[i]));
         own_text *text = lang_repeated("", pieces[i], n, "", "", "");
         LANG_TEXT(t, text);
         language_init();

@@ -15,9 +15,9 @@
 enum { CALLERS = 8, STORES = 3, SHARED = 3, OWN = 3, INPUTS = 4 };
 
 #ifdef __SANITIZE_THREAD__
-enum { CALLS = 2000 };
+enum { CALLS = 16000 };
 #else
-enum { CALLS = 12500 }; /* of a thread */
+enum { CALLS = 33000 };
 #endif
 
 /* Done at once by the caller; scheduled as one part; cut into parts. */
@@ -250,7 +250,7 @@ static void *work(void *arg)
 {
     caller *w = arg;
     begin_caller(w);
-    for (int i = 0; i < CALLS; i++)
+    for (int64_t i = test_random(CALLS) / CALLERS; i > 0; i--)
         call_once(w);
     check_caller(w);
     return NULL;
