@@ -118,20 +118,13 @@ TEST(row_pull_of_several_keys)
 TEST(row_pull_many_rows)
 {
     enum { N = 793470 };
-    own_array *whole = NULL, *first = NULL, *which = NULL, *out = NULL;
-    void *data = NULL;
     const int64_t shape[] = {N, 1};
-    CHECK_OK(kv_array_new(&whole, KV_FLOAT32, 2, shape, cpu0, &e));
-    CHECK_OK(kv_array_write(whole, &data, &e));
-    for (int64_t i = 0; i < N; i++)
-        ((float *)data)[i] = i % 3 ? (float)i : 0; /* a third of the rows is not there */
-    CHECK_OK(kv_array_to_sparse(&first, whole, &e));
+    /* a third of the rows is not there; each id once, out of order */
+    own_array *whole = ARRAY_OF(KV_FLOAT32, 2, shape, cpu0, i % 3 ? i : 0);
+    own_array *which = ARRAY_OF(KV_INT64, 1, shape, cpu0, i * 7919 % N);
+    own_array *first = MADE(kv_array, kv_array_to_sparse, whole);
+    own_array *out = MADE(kv_array, kv_array_new_sparse, KV_FLOAT32, 2, shape, 0, NULL, cpu0);
     CHECK_INT(kv_array_nrows(first), N - (N + 2) / 3);
-    CHECK_OK(kv_array_new_raw(&which, KV_INT64, 1, shape, cpu0, &e));
-    CHECK_OK(kv_array_write(which, &data, &e));
-    for (int64_t i = 0; i < N; i++)
-        ((int64_t *)data)[i] = i * 7919 % N; /* each id once, out of order */
-    CHECK_OK(kv_array_new_sparse(&out, KV_FLOAT32, 2, shape, 0, NULL, cpu0, &e));
     own_kv *s = make("local");
     CHECK_OK(kv_init(s, &key, 1, &first, NULL, &e));
     CHECK_OK(kv_row_sparse_pull(s, &key, 1, &which, &out, NULL, &e));
@@ -306,16 +299,10 @@ TEST(row_pull_in_program_order)
     enum { ROWS = 4000, WIDTH = 16, ROUNDS = 60 };
     const int64_t shape[] = {ROWS, WIDTH};
     kv_key keys[] = {{3, NULL}, {4, NULL}};
-    void *data = NULL;
-    own_array *one = MADE(kv_array, kv_array_new, KV_FLOAT32, 2, shape, cpu0);
-    CHECK_OK(kv_array_write(one, &data, &e));
-    for (int i = 0; i < ROWS * WIDTH; i++)
-        ((float *)data)[i] = 1;
+    own_array *one = array_full(KV_FLOAT32, 2, shape, 1, cpu0);
     own_array *first = MADE(kv_array, kv_array_to_sparse, one);
-    own_array *which = MADE(kv_array, kv_array_new_raw, KV_INT32, 1, (int64_t[]){ROWS / 2}, cpu0);
-    CHECK_OK(kv_array_write(which, &data, &e));
-    for (int i = 0; i < ROWS / 2; i++)
-        ((int32_t *)data)[i] = ROWS - 1 - 2 * i; /* the odd rows, backwards */
+    own_array *which = /* the odd rows, backwards */
+        ARRAY_OF(KV_INT32, 1, (int64_t[]){ROWS / 2}, cpu0, ROWS - 1 - 2 * i);
     kv_array *out = MADE(kv_array, kv_array_new_sparse, KV_FLOAT32, 2, shape, 0, NULL, cpu0);
     own_array *all = MADE(kv_array, kv_array_new_sparse, KV_FLOAT32, 2, shape, 0, NULL, cpu0);
     own_kv *s = make("local");

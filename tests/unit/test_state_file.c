@@ -181,10 +181,9 @@ TEST(state_file_keeps_numbers_exactly)
 {
     int a = 0, b = 1;
     IN_FOLDER(path, NULL);
-    own_rule *rule = MADE(kv_rule, kv_rule_new, counting, NULL, 0, 0);
     own_kv *s = weights_of(NULL, KV_FLOAT32), *next = weights_of(NULL, KV_FLOAT32);
-    CHECK_OK(kv_set_rule(s, rule, NULL, 0, &e));
-    CHECK_OK(kv_set_rule(next, rule, NULL, 0, &e));
+    set_rule(s, counting);
+    set_rule(next, counting);
     step(s, KV_FLOAT32, 1);
     step(s, KV_FLOAT32, 2);
     CHECK_OK(kv_save_states(s, path, 0, &e));
@@ -430,7 +429,7 @@ TEST(state_file_of_other_keys_is_refused)
     CHECK_OK(kv_init(s, &other, 1, &w, NULL, &e));
     refuses(s, KV_E_KEY, "it has no states of key 9");
     kv_free(s);
-    CHECK_OK(kv_create("local", NULL, 0, &s, &e));
+    s = make("local");
     CHECK_OK(kv_set_optimizer(s, "adam", NULL, 0, &e));
     CHECK_OK(kv_init(s, &text, 1, &v, NULL, &e));
     refuses(s, KV_E_KEY, "states of integer keys, this store has text keys");
@@ -633,9 +632,7 @@ TEST(state_file_states_hold_no_texts)
 {
     own_kv *s = weights_of(NULL, KV_FLOAT32);
     own_array *g = weight(0, KV_FLOAT32, 0);
-    own_rule *rule = MADE(kv_rule, kv_rule_new,
-                          "updater words { state key w = \"a\"; stored += input }", NULL, 0, 0);
-    CHECK_OK(kv_set_rule(s, rule, NULL, 0, &e));
+    set_rule(s, "updater words { state key w = \"a\"; stored += input }");
     CHECK_ERR(kv_push(s, keys, 1, &g, NULL, &e), KV_E_DTYPE,
               "the state `w` holds a number, not a text");
 }

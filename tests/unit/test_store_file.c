@@ -154,17 +154,14 @@ TEST(store_file_refuses_callbacks)
 
 TEST(store_file_device_keys_begin_on_the_cpu)
 {
-    own_array *cpu = filled(4), *gpu = NULL;
-    kv_key key = id(3);
     IN_FOLDER(FILE_NAME, NULL);
     own_kv *s = make("device");
     CHECK_OK(kv_set_virtual_gpus(2, &e));
-    CHECK_OK(kv_array_dup(&gpu, cpu, KV_FLOAT32, (kv_ctx){KV_GPU, 1}, &e));
-    init_with(s, key, filled(1));
-    CHECK_OK(kv_push(s, &key, 1, &gpu, NULL, &e));
+    init_with(s, id(3), filled(1));
+    push_one(s, id(3), filled_as(KV_FLOAT32, 4, (kv_ctx){KV_GPU, 1}));
     s = save_and_load(s, FILE_NAME);
     CHECK_INT(info_at(s, 0).ctx.device, KV_CPU);
-    check_key(s, key, 4);
+    check_key(s, id(3), 4);
 }
 
 /* The same store gives the same bytes, so that state files can be compared. */
@@ -733,14 +730,12 @@ TEST(store_file_rule_is_known_by_its_text)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         own_kv *s = make("local"), *loaded = NULL;
         enter_folder();
-        own_rule *rule = MADE(kv_rule, kv_rule_new, cases[0].text, NULL, 0, 0);
-        own_rule *next = MADE(kv_rule, kv_rule_new, cases[i].text, NULL, 0, 0);
-        CHECK_OK(kv_set_rule(s, rule, NULL, 0, &e));
+        set_rule(s, cases[0].text);
         init_with(s, name("w"), filled(0));
         push_one(s, name("w"), filled(1));
         CHECK_OK(kv_save(s, FILE_NAME, &e));
         CHECK_OK(kv_load(&loaded, FILE_NAME, &e));
-        CHECK_OK(kv_set_rule(loaded, next, NULL, 0, &e));
+        set_rule(loaded, cases[i].text);
         CHECK_INT(kv_states_dropped(loaded), cases[i].dropped);
         leave_folder(FILE_NAME, NULL);
     }

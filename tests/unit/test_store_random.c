@@ -260,10 +260,8 @@ static void *work(void *arg)
 static void make_stores(place *p)
 {
     for (int s = 0; s < STORES; s++)
-        CHECK_OK(kv_create(s == 1 ? "device" : "local", NULL, 0, &p[s].store, &e));
-    kv_rule *r = MADE(kv_rule, kv_rule_new, "{ stored += input }", NULL, 0, 0);
-    CHECK_OK(kv_set_rule(p[1].store, r, NULL, 0, &e));
-    kv_rule_free(r);
+        p[s].store = make(s == 1 ? "device" : "local");
+    set_rule(p[1].store, "{ stored += input }");
     CHECK_OK(kv_set_updater(p[2].store, add_input, NULL, NULL, &e));
     for (int k = 0; k < SHARED; k++) {
         own_array *zeros = int64_full(sizes[k], 0);

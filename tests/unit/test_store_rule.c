@@ -246,13 +246,11 @@ TEST(store_rule_refuses_a_dtype_before_anything_changes)
 
 TEST(store_rule_moves_a_key_to_its_gpu)
 {
-    own_array *a = NULL, *ones = full(KV_FLOAT32, 1);
     CHECK_OK(kv_set_virtual_gpus(2, &e));
     own_kv *s = make("device");
     init_full(s, 1, KV_FLOAT32, 5);
     set_rule(s, "{ stored += input }");
-    CHECK_OK(kv_array_dup(&a, ones, KV_FLOAT32, (kv_ctx){KV_GPU, 1}, &e));
-    CHECK_OK(push(s, (int64_t[]){1, 1}, 2, a, &e));
+    push_n(s, id(1), array_full(KV_FLOAT32, 1, shape, 1, (kv_ctx){KV_GPU, 1}), 2);
     check_full(s, 1, 7);
     CHECK(kv_ctx_same(info_of(s, id(1)).ctx, (kv_ctx){KV_GPU, 1}));
 }

@@ -8,11 +8,7 @@ static const kv_key key = {3, NULL};
 /* A 5 x 2 default array, row k being x[k], x[k]. */
 static kv_array *dense(const float *x)
 {
-    own_array *a = MADE(kv_array, kv_array_new, KV_FLOAT32, 2, (int64_t[]){5, 2}, cpu0);
-    float *data = array_data(a);
-    for (int i = 0; i < 10; i++)
-        data[i] = x[i / 2];
-    return kv_array_ref(a);
+    return ARRAY_OF(KV_FLOAT32, 2, ((int64_t[]){5, 2}), cpu0, x[i / 2]);
 }
 
 static kv *open_store(kv_array *first)
@@ -136,13 +132,12 @@ TEST(store_sparse_long_rows)
     for (int wide = 0; wide < 2; wide++) {
         const int64_t n = wide ? 3 : N, m = wide ? N : 3, shape[] = {n, m};
         const int64_t ids[] = {n - 2, n - 1};
-        own_kv *s = NULL;
+        own_kv *s = make("local");
         own_array *w = MADE(kv_array, kv_array_new, KV_FLOAT32, 2, shape, cpu0);
         own_array *g = MADE(kv_array, kv_array_new_sparse, KV_FLOAT32, 2, shape, 2, ids, cpu0);
         float *to = row_data(g);
         for (int64_t i = 0; i < 2 * m; i++)
             to[i] = (float)(i + 1);
-        CHECK_OK(kv_create("local", NULL, 0, &s, &e));
         CHECK_OK(kv_init(s, &key, 1, &w, NULL, &e));
         set_rule(s, "{ stored = stored + input }");
         CHECK_OK(kv_push(s, &key, 1, &g, NULL, &e));
@@ -326,14 +321,12 @@ static void check_lazy(const char *optimizer, const kv_opt *params, int nparams)
 {
     own_array *many = updated(optimizer, params, nparams, MANY, true);
     own_array *few = updated(optimizer, params, nparams, SOME_ROWS, false);
-    const void *got, *want;
-    CHECK_OK(kv_array_read(many, &got, &e));
-    CHECK_OK(kv_array_read(few, &want, &e));
+    const float *got = array_elements(many), *want = array_elements(few);
     for (int64_t i = 0; i < MANY; i++)
         for (int64_t j = 0; j < WIDTH; j++) {
             int64_t k = i % SOME_ROWS * WIDTH + j;
-            float x = i % 3 ? ((const float *)want)[k] : (float)(k + 1);
-            CHECK(memcmp(&x, (const float *)got + i * WIDTH + j, sizeof x) == 0);
+            float x = i % 3 ? want[k] : (float)(k + 1);
+            CHECK(memcmp(&x, got + i * WIDTH + j, sizeof x) == 0);
         }
 }
 

@@ -157,12 +157,10 @@ TEST(transaction_counts_of_the_updater)
 TEST(transaction_moves_of_device_keys)
 {
     own_kv *s = make("device");
-    own_array *cpu = filled(4), *gpu = NULL;
     CHECK_OK(kv_set_virtual_gpus(2, &e));
-    CHECK_OK(kv_array_dup(&gpu, cpu, KV_FLOAT32, (kv_ctx){KV_GPU, 1}, &e));
     init_with(s, id(3), filled(1));
     CHECK_OK(kv_begin(s, &e));
-    CHECK_OK(kv_push(s, &(kv_key){.id = 3}, 1, &gpu, NULL, &e));
+    push_one(s, id(3), filled_as(KV_FLOAT32, 4, (kv_ctx){KV_GPU, 1}));
     CHECK_INT(info_of(s, id(3)).ctx.device, KV_GPU);
     push_one(s, id(3), filled(9));
     CHECK_INT(info_of(s, id(3)).ctx.device, KV_GPU);

@@ -5,16 +5,12 @@
 
 static kv_array *number(float x)
 {
-    kv_array *a = MADE(kv_array, kv_array_new, KV_FLOAT32, 0, NULL, (kv_ctx){0});
-    float *data = array_data(a);
-    *data = x;
-    return a;
+    return ARRAY_OF(KV_FLOAT32, 0, NULL, cpu0, x);
 }
 
 static double value_of(kv_array *a)
 {
-    const float *data = array_elements(a);
-    return *data;
+    return *(const float *)array_elements(a);
 }
 
 /* ---- Capabilities ---- */
