@@ -462,9 +462,7 @@ TEST(merge_run_usage)
     int64_t whole[] = {1, 2, 3, 4};
     tensor_given w[] = {{"w", TENSOR_F32, 2, 2, x}, {"n", TENSOR_I64, 2, 2, whole}};
     buf file = tensor_file(w, 2), files[] = {file, file};
-    merge_case c = {.rule = "{ merged = base + sum(models) }",
-                    .files = files,
-                    .base = &file,
+    merge_case c = {.rule = "{ merged = base + sum(models) }", .files = files, .base = &file,
                     .type = TENSOR_TYPE_END};
     checkpoint *out = NULL;
     CHECK_ERR(merge_try(&out, &c, &e), KV_E_USAGE, "a merge takes 1 to 64 models, not 0");
@@ -573,10 +571,7 @@ TEST(merge_run_without_memory)
         for (int sign = -1; sign <= 1; sign += 2)
             for (int64_t n = 1, failed = 1; failed; n++) {
                 own_checkpoint *out = NULL;
-                merge_case c = {.rule = rules[r],
-                                .files = files,
-                                .nmodels = 2,
-                                .base = &files[0],
+                merge_case c = {.rule = rules[r], .files = files, .nmodels = 2, .base = &files[0],
                                 .type = TENSOR_TYPE_END};
                 memset(&e, 0, sizeof e);
                 unlink("out.safetensors");

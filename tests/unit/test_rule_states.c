@@ -635,15 +635,9 @@ static void make_update(keeper *k, const world *w, rule_update *u)
     own_arena memory = {0};
     CHECK_OK(rule_bind(k->ast, NULL, NULL, NULL, 0, values, &memory, &e));
     rule_binding b = {k->ast, k->src, values, NULL};
-    rule_given given = {.key = {7, NULL},
-                        .t = w->t,
-                        .lr = 0.5,
-                        .dtype = w->narrow ? KV_FLOAT32 : KV_FLOAT64,
-                        .sparse_input = w->r->sparse,
-                        .row = w->row,
-                        .size = w->n,
-                        .have = k->have,
-                        .numbers = k->numbers};
+    rule_given given = {.key = {7, NULL}, .t = w->t, .lr = 0.5,
+                        .dtype = w->narrow ? KV_FLOAT32 : KV_FLOAT64, .sparse_input = w->r->sparse,
+                        .row = w->row, .size = w->n, .have = k->have, .numbers = k->numbers};
     bool made = false;
     for (int i = 0; i < k->ncases && !made; i++) {
         CHECK(rule_case_pool_bytes(k->cases[i]) <= (int64_t)sizeof k->pool);
@@ -661,19 +655,13 @@ static void run_update(keeper *k, world *w, memory_of *m)
     rule_update u;
     kv_err e = {0};
     make_update(k, w, &u);
-    plan_arrays a = {.stored = m->stored,
-                     .stored_dtype = w->narrow ? KV_FLOAT32 : KV_FLOAT64,
-                     .size = w->n,
-                     .row = w->row,
-                     .input = input_at,
+    plan_arrays a = {.stored = m->stored, .stored_dtype = w->narrow ? KV_FLOAT32 : KV_FLOAT64,
+                     .size = w->n, .row = w->row, .input = input_at,
                      .input_dtype = w->narrow ? KV_FLOAT32 : KV_FLOAT64,
                      .input_lies = draw(2) ? m->input : NULL,
                      .rows = u.rows_present ? w->rows : NULL,
-                     .nrows = u.rows_present ? w->npresent : 0,
-                     .input_rows = rows_at,
-                     .arg = m,
-                     .pool = u.pool,
-                     .t = w->t};
+                     .nrows = u.rows_present ? w->npresent : 0, .input_rows = rows_at, .arg = m,
+                     .pool = u.pool, .t = w->t};
     for (int s = 0; s < k->nstates; s++) {
         bool fills = (u.fills & ~k->have) >> s & 1;
         a.states[s] = m->states[s];

@@ -291,10 +291,8 @@ TEST(store_random_calls_equal_a_sequential_model)
             inputs[k][i] = int64_full(sizes[k], i + 1);
     make_stores(places);
     for (int i = 0; i < CALLERS; i++) {
-        callers[i] = (caller){.places = places,
-                              .inputs = inputs,
-                              .state = 88172645463325252u + (uint64_t)i * 1000003,
-                              .number = i};
+        callers[i] = (caller){.places = places, .inputs = inputs,
+                              .state = 88172645463325252u + (uint64_t)i * 1000003, .number = i};
         CHECK(pthread_create(&callers[i].thread, NULL, work, &callers[i]) == 0);
     }
     for (int i = 0; i < CALLERS; i++)

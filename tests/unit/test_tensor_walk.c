@@ -92,15 +92,8 @@ static void told(void *arg, int64_t done, int64_t all)
 
 static walk walk_of(checkpoint **inputs, int n, const int64_t *at, seen *s)
 {
-    return (walk){.inputs = inputs,
-                  .ninputs = n,
-                  .at = at,
-                  .ntensors = NLENGTHS,
-                  .piece = look,
-                  .arg = s,
-                  .progress = told,
-                  .progress_arg = s,
-                  .in_order = s->in_order};
+    return (walk){.inputs = inputs, .ninputs = n, .at = at, .ntensors = NLENGTHS, .piece = look,
+                  .arg = s, .progress = told, .progress_arg = s, .in_order = s->in_order};
 }
 
 /* Two inputs; the second one lacks every third tensor. */

@@ -165,15 +165,9 @@ static int rank_two(void *self)
 TEST(types_table_without_pushpull)
 {
     static const char *const names[] = {"Recorder", NULL};
-    static const kv_type_ops ops = {.size = sizeof ops,
-                                    .version = KV_TYPE_VERSION,
-                                    .names = names,
-                                    .open = open_recorder,
-                                    .init = init,
-                                    .push = push,
-                                    .pull = pull,
-                                    .rank = rank_two,
-                                    .barrier = barrier,
+    static const kv_type_ops ops = {.size = sizeof ops, .version = KV_TYPE_VERSION, .names = names,
+                                    .open = open_recorder, .init = init, .push = push, .pull = pull,
+                                    .rank = rank_two, .barrier = barrier,
                                     .send_command = send_command};
     CHECK_OK(kv_register_type(&ops, &e));
     CHECK_ERR(kv_register_type(&ops, &e), KV_E_NAME, "there is a store type \"Recorder\" already");
@@ -214,12 +208,8 @@ static int ignore(void *arg, const kv_field *fields, int n, kv_err *e)
 TEST(types_table_without_slots)
 {
     static const char *const names[] = {"holds", NULL};
-    static const kv_type_ops ops = {.size = sizeof ops,
-                                    .version = KV_TYPE_VERSION,
-                                    .names = names,
-                                    .open = open_recorder,
-                                    .init = init,
-                                    .push = push,
+    static const kv_type_ops ops = {.size = sizeof ops, .version = KV_TYPE_VERSION, .names = names,
+                                    .open = open_recorder, .init = init, .push = push,
                                     .pull = pull};
     kv_array *a = number(1), *out = NULL;
     int64_t rounds[2] = {0};
@@ -296,13 +286,9 @@ TEST(types_barrier_and_commands_of_one_process)
 
 TEST(types_table_that_is_refused)
 {
-    kv_type_ops ops = {.size = sizeof ops,
-                       .version = KV_TYPE_VERSION,
-                       .names = (const char *const[]){"Device", NULL},
-                       .open = open_recorder,
-                       .init = init,
-                       .push = push,
-                       .pull = pull};
+    kv_type_ops ops = {.size = sizeof ops, .version = KV_TYPE_VERSION,
+                       .names = (const char *const[]){"Device", NULL}, .open = open_recorder,
+                       .init = init, .push = push, .pull = pull};
     CHECK_ERR(kv_register_type(&ops, &e), KV_E_NAME, "there is a store type \"device\" already");
     ops.names = (const char *const[]){"new", NULL};
     ops.push = NULL;
