@@ -35,10 +35,8 @@ static const npz_case npz_shapes[] = {
 };
 
 static const npz_case npz_fortran[] = {
-    {"matrix", TENSOR_F32, 2, {3, 5}},
-    {"cube", TENSOR_I16, 3, {2, 3, 4}},
-    {"wide", TENSOR_F64, 2, {2, 70}},
-    {"deep", TENSOR_U8, 4, {2, 3, 2, 4}},
+    {"matrix", TENSOR_F32, 2, {3, 5}}, {"cube", TENSOR_I16, 3, {2, 3, 4}},
+    {"wide", TENSOR_F64, 2, {2, 70}},  {"deep", TENSOR_U8, 4, {2, 3, 2, 4}},
 };
 
 #define NTYPES   (sizeof npz_types / sizeof *npz_types)

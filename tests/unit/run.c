@@ -21,10 +21,7 @@
 #include "test_list.h"
 #undef TEST_ENTRY
 
-static const struct {
-    const char *name;
-    void (*run)(void);
-} tests[] = {
+static const struct { const char *name; void (*run)(void); } tests[] = {
 #define TEST_ENTRY(name) {#name, test_##name},
 #include "test_list.h"
 #undef TEST_ENTRY
@@ -62,6 +59,20 @@ void *array_data(kv_array *a)
 {
     void *data = NULL;
     CHECK_OK(kv_array_write(a, &data, &e));
+    return data;
+}
+
+const void *row_elements(kv_array *a)
+{
+    const void *data = NULL;
+    CHECK_OK(kv_array_read_rows(a, &data, &e));
+    return data;
+}
+
+void *row_data(kv_array *a)
+{
+    void *data = NULL;
+    CHECK_OK(kv_array_write_rows(a, &data, &e));
     return data;
 }
 

@@ -21,13 +21,12 @@ static inline kv_array *rows_as(kv_dtype dtype, const char *text, kv_ctx ctx)
 {
     int64_t ids[SPARSE_ROWS];
     double x[SPARSE_ROWS];
-    void *data = NULL;
     int n = parse_rows(text, ids, x);
     own_array *a = MADE(kv_array, kv_array_new_sparse, KV_FLOAT64, 2, (int64_t[]){SPARSE_ROWS, 2},
                         n, ids, cpu0);
-    CHECK_OK(kv_array_write_rows(a, &data, &e));
+    double *data = row_data(a);
     for (int i = 0; i < 2 * n; i++)
-        ((double *)data)[i] = x[i / 2];
+        data[i] = x[i / 2];
     return MADE(kv_array, kv_array_dup, a, dtype, ctx);
 }
 
@@ -41,13 +40,12 @@ static inline void check_rows(kv_array *a, const char *text)
 {
     int64_t ids[SPARSE_ROWS];
     double x[SPARSE_ROWS];
-    const void *data = NULL;
     int n = parse_rows(text, ids, x);
     CHECK_INT(kv_array_nrows(a), n);
     own_array *wide = MADE(kv_array, kv_array_dup, a, KV_FLOAT64, cpu0);
-    CHECK_OK(kv_array_read_rows(wide, &data, &e));
+    const double *data = row_elements(wide);
     for (int i = 0; i < 2 * n; i++) {
         CHECK_INT(kv_array_row_ids(a)[i / 2], ids[i / 2]);
-        CHECK(((const double *)data)[i] == x[i / 2]);
+        CHECK(data[i] == x[i / 2]);
     }
 }

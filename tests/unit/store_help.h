@@ -31,11 +31,7 @@ static inline kv_key name(const char *text)
 static inline kv_array *array_full(kv_dtype dtype, int ndim, const int64_t *shape, double x,
                                    kv_ctx ctx)
 {
-    own_array *wide = MADE(kv_array, kv_array_new, KV_FLOAT64, ndim, shape, cpu0);
-    double *data = array_data(wide);
-    for (int64_t i = 0; i < kv_array_size(wide); i++)
-        data[i] = x;
-    return MADE(kv_array, kv_array_dup, wide, dtype, ctx);
+    return ARRAY_OF(dtype, ndim, shape, ctx, x);
 }
 
 /* A (4, 4) array of one number. */
@@ -148,6 +144,28 @@ static inline int ignore_push(void *arg, const kv_key *key, kv_array *input, kv_
 {
     (void)arg, (void)key, (void)input, (void)stored, (void)e;
     return KV_OK;
+}
+
+/* ---- Descriptions ---- */
+
+typedef struct seen_rows {
+    char text[1000];
+    int rows, last; /* the visit ends behind the last */
+} seen_rows;
+
+/* One line a row: name=text or name=number. */
+static inline int see_rows(void *arg, const kv_field *f, int n, kv_err *e)
+{
+    seen_rows *s = arg;
+    for (int i = 0; i < n; i++) {
+        size_t len = strlen(s->text), room = sizeof s->text - len;
+        if (f[i].text)
+            snprintf(s->text + len, room, "%s=%s ", f[i].name, f[i].text);
+        else
+            snprintf(s->text + len, room, "%s=%lld ", f[i].name, (long long)f[i].number);
+    }
+    strcat(s->text, "\n");
+    return ++s->rows == s->last ? kv_err_set(e, KV_E_INTERRUPTED, "enough") : KV_OK;
 }
 
 /* ---- Files ---- */

@@ -86,9 +86,12 @@ void test_err(int code, kv_err *e, int want, const char *text, const char *what,
 int64_t test_random(int64_t usual);
 uint64_t test_seed(uint64_t usual);
 
-/* The elements of a dense array, to be read, and to be written. */
+/* The elements of a dense array, to be read, and to be written; and those of the rows that a
+ * row_sparse one holds. */
 const void *array_elements(kv_array *a);
 void *array_data(kv_array *a);
+const void *row_elements(kv_array *a);
+void *row_data(kv_array *a);
 
 /* A whole file, to be released with mem_free; and a file with these bytes. */
 char *file_text(const char *path, size_t *n);

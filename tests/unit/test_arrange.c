@@ -1,18 +1,12 @@
 /* Arrangements: shapes, orders, joins, repetitions; what two dtypes make. */
 #include "array/arrange.h"
 
-#include "test.h"
-
-static const kv_ctx cpu0 = {KV_CPU, 0};
+#include "test_array.h"
 
 /* 0, 1, 2, … */
 static kv_array *counting(kv_dtype dtype, int ndim, const int64_t *shape)
 {
-    own_array *a = MADE(kv_array, kv_array_new, KV_INT32, ndim, shape, cpu0);
-    int32_t *data = array_data(a);
-    for (int i = 0; i < (int)kv_array_size(a); i++)
-        data[i] = i;
-    return MADE(kv_array, kv_array_dup, a, dtype, cpu0);
+    return ARRAY_OF(dtype, ndim, shape, cpu0, i);
 }
 
 /* Compares shape and elements with text such as "(2, 2) 0 1 2 3", and releases a. */
@@ -162,9 +156,7 @@ TEST(arrange_huge_and_empty)
 
 TEST(promote_pairs)
 {
-    static const struct {
-        kv_dtype a, b, want;
-    } cases[] = {
+    static const struct { kv_dtype a, b, want; } cases[] = {
         {KV_BOOL, KV_BOOL, KV_BOOL},           {KV_BOOL, KV_UINT8, KV_UINT8},
         {KV_UINT8, KV_INT8, KV_INT32},         {KV_INT8, KV_INT32, KV_INT32},
         {KV_INT64, KV_FLOAT16, KV_FLOAT16},    {KV_BFLOAT16, KV_INT32, KV_BFLOAT16},

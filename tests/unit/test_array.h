@@ -6,14 +6,21 @@
 
 static const kv_ctx cpu0 = {KV_CPU, 0};
 
+/* An array whose element i, counted by rows, is a double that follows from i. */
+#define ARRAY_OF(dtype, ndim, shape, ctx, element)                                                 \
+    ({                                                                                             \
+        own_array *array_wide = MADE(kv_array, kv_array_new, KV_FLOAT64, ndim, shape, cpu0);       \
+        double *array_x = array_data(array_wide);                                                  \
+        for (int64_t i = 0; i < kv_array_size(array_wide); i++)                                    \
+            array_x[i] = (double)(element);                                                        \
+        MADE(kv_array, kv_array_dup, array_wide, dtype, ctx);                                      \
+    })
+
 /* n numbers in an order that does not repeat for 101 elements; whole ones for integers. */
 static inline kv_array *array_numbers(int ndim, const int64_t *shape, kv_dtype dtype)
 {
-    own_array *a = MADE(kv_array, kv_array_new, KV_FLOAT64, ndim, shape, cpu0);
-    double *data = array_data(a);
-    for (int64_t i = 0; i < kv_array_size(a); i++)
-        data[i] = (double)(i * 37 % 101 - 50) / (kv_dtype_is_float(dtype) ? 7 : 1);
-    return MADE(kv_array, kv_array_dup, a, dtype, cpu0);
+    return ARRAY_OF(dtype, ndim, shape, cpu0,
+                    (double)(i * 37 % 101 - 50) / (kv_dtype_is_float(dtype) ? 7 : 1));
 }
 
 /* A vector of n numbers in a dtype. */

@@ -162,12 +162,11 @@ static operands operands_of(int64_t n)
                   .ids = array_vector(KV_INT64, 3, (double[]){5, -1, 0})};
     CHECK_OK(kv_array_dup(&x.mask, x.a, KV_BOOL, cpu0, &e));
     for (int i = 0; i < 2; i++) {
-        void *data = NULL;
         CHECK_OK(kv_array_new_sparse(&x.rows[i], KV_FLOAT32, 2, shape, 2, (int64_t[]){i, 4}, cpu0,
                                      &e));
-        CHECK_OK(kv_array_write_rows(x.rows[i], &data, &e));
+        float *data = row_data(x.rows[i]);
         for (int64_t k = 0; k < 2 * n; k++)
-            ((float *)data)[k] = (float)(k + i);
+            data[k] = (float)(k + i);
     }
     return x;
 }

@@ -13,11 +13,7 @@ typedef struct lists {
 
 static kv_array *counting(float x)
 {
-    kv_array *a = MADE(kv_array, kv_array_new, KV_FLOAT32, 1, (int64_t[]){SIZE}, cpu0);
-    float *data = array_data(a);
-    for (int i = 0; i < SIZE; i++)
-        data[i] = x + (float)i;
-    return a;
+    return ARRAY_OF(KV_FLOAT32, 1, (int64_t[]){SIZE}, cpu0, x + (float)i);
 }
 
 static void begin(lists *l, const char *rule)

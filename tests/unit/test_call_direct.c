@@ -129,8 +129,7 @@ TEST(direct_pushpull_reads_before_it_writes)
 TEST(direct_sums_keys_in_disorder)
 {
     own_kv *s = store_of_three();
-    kv_array *values[] = {of(KV_FLOAT32, 4, 10), of(KV_FLOAT32, 4, 20),
-                          of(KV_FLOAT32, 4, 40)};
+    kv_array *values[] = {of(KV_FLOAT32, 4, 10), of(KV_FLOAT32, 4, 20), of(KV_FLOAT32, 4, 40)};
     const kv_key order[] = {keys[1], keys[0], keys[1]}, down[] = {keys[2], keys[1], keys[0]};
     CHECK_OK(kv_push(s, order, 3, values, NULL, &e));
     check_holds(s, 0, 20);

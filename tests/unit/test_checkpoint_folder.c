@@ -108,8 +108,7 @@ TEST(checkpoint_folder_empty)
     folder_refused(&d, d.path, KV_E_FORMAT, want, "");
     folder_text(&d, "pytorch_model-00002.bin", "");
     folder_text(&d, "pytorch_model-00001.bin", "");
-    folder_refused(&d, d.path, KV_E_FORMAT, want,
-                   "name the file: %/pytorch_model-00001.bin");
+    folder_refused(&d, d.path, KV_E_FORMAT, want, "name the file: %/pytorch_model-00001.bin");
     folder_text(&d, "w.npz", "");
     folder_refused(&d, d.path, KV_E_FORMAT, want, "name the file: %/w.npz");
     folder_text(&d, "z.gguf", "");
@@ -182,9 +181,7 @@ TEST(checkpoint_folder_twice)
 /* What check tells of an index beyond what stands in the way of reading. */
 TEST(checkpoint_folder_oddities)
 {
-    static const struct {
-        const char *index, *want;
-    } cases[] = {
+    static const struct { const char *index, *want; } cases[] = {
         {"{\"metadata\":{\"total_size\":3.0},\"weight_map\":{\"c\":\"y.safetensors\","
          "\"a\":\"x.safetensors\",\"b\":\"x.safetensors\"}}",
          ""},
@@ -303,9 +300,7 @@ TEST(checkpoint_folder_limit)
 
 TEST(checkpoint_index_refuses)
 {
-    static const struct {
-        const char *text, *want;
-    } cases[] = {
+    static const struct { const char *text, *want; } cases[] = {
         {"", "the index ends where a value is needed"},
         {"[]", "byte 0: \"[\" cannot stand here"},
         {"{}", "it has no \"weight_map\""},

@@ -31,8 +31,7 @@ static void init_all(kv *s, int n, int64_t size, double x)
 static float first(kv *s, int key)
 {
     kv_info info = info_of(s, id(key));
-    own_array *out =
-        pull_into(s, id(key), array_full(KV_FLOAT32, info.ndim, info.shape, 0, cpu0));
+    own_array *out = pull_into(s, id(key), array_full(KV_FLOAT32, info.ndim, info.shape, 0, cpu0));
     return *(const float *)array_elements(out);
 }
 

@@ -23,11 +23,7 @@ static float gradient(int64_t i, int seed)
 
 static kv_array *array_of(kv_dtype dtype, int64_t n, int seed, kv_ctx ctx)
 {
-    own_array *f = MADE(kv_array, kv_array_new, KV_FLOAT32, 1, &n, (kv_ctx){0});
-    float *data = array_data(f);
-    for (int64_t i = 0; i < n && seed; i++)
-        data[i] = gradient(i, seed);
-    return MADE(kv_array, kv_array_dup, f, dtype, ctx);
+    return ARRAY_OF(dtype, 1, &n, ctx, seed ? gradient(i, seed) : 0);
 }
 
 static kv *make_sized(int64_t n)
@@ -245,10 +241,7 @@ TEST(compress_contexts)
 
 TEST(compress_error_tells_the_parameter)
 {
-    static const struct {
-        kv_opt params[3];
-        int n, option;
-    } cases[] = {
+    static const struct { kv_opt params[3]; int n, option; } cases[] = {
         {{{"type", "3bit"}, {"threshold", "1"}}, 2, 1},
         {{{"threshold", "x"}, {"type", "2bit"}}, 2, 1},
         {{{"type", "2bit"}, {"threshold", "0"}}, 2, 2},
@@ -434,9 +427,7 @@ static void edit(const char *from, const char *to)
 
 TEST(compress_malformed_files)
 {
-    static const struct {
-        const char *from, *to, *text;
-    } cases[] = {
+    static const struct { const char *from, *to, *text; } cases[] = {
         {"2bit 0.5", "2bit 0.0", "\"kvstore.compression\" is \"2bit 0.0\", no type and threshold"},
         {"2bit 0.5", "3bit 0.5", "\"kvstore.compression\" is \"3bit 0.5\", no type and threshold"},
         {"2bit 0.5", "2bit .50", "\"kvstore.compression\" is \"2bit .50\", no type and threshold"},

@@ -88,8 +88,7 @@ TEST(csv_words_and_numbers)
     check_read("x,1\n,2\n",
                &(csv_options){.fills = true, .filler = 0, .missing = words, .nmissing = 1},
                "0,1\n0,2\n");
-    check_error("1,2\nx,NA\n", 9,
-                &(csv_options){.fills = true, .missing = words, .nmissing = 1},
+    check_error("1,2\nx,NA\n", 9, &(csv_options){.fills = true, .missing = words, .nmissing = 1},
                 "x.csv:2:2: \"NA\" is not a number");
     /* the first line */
     check_read("# shape=4\n1,2,3,4\n", NULL, "# shape=4 dtype=float32\n1\n2\n3\n4\n");
@@ -214,10 +213,8 @@ TEST(csv_rows_fit_below_quotes)
     check_fit((char[]){"\"a,b\",c\n"}, ',', a, "");
     check_fit((char[]){"a,\"b,c\"\n"}, ',', a, "");
     check_fit((char[]){"a;b,c\n"}, ';', a, "");
-    check_fit((char[]){"\"a,b\"\n"}, ',', a,
-              "\"x.csv\" has rows of 1 cells, this value has 2");
-    check_fit((char[]){"a,\"b\",c\n"}, ',', a,
-              "\"x.csv\" has rows of 3 cells, this value has 2");
+    check_fit((char[]){"\"a,b\"\n"}, ',', a, "\"x.csv\" has rows of 1 cells, this value has 2");
+    check_fit((char[]){"a,\"b\",c\n"}, ',', a, "\"x.csv\" has rows of 3 cells, this value has 2");
 }
 
 TEST(csv_columns_errors)
@@ -264,8 +261,7 @@ TEST(csv_write_stream)
     kv_array_unref(b);
     free(text);
     f = open_memstream(&text, &n);
-    CHECK_OK(csv_write_stream(f, a, "x.tsv",
-                              &(csv_options){.header = -1, .separator = '\t'}, &e));
+    CHECK_OK(csv_write_stream(f, a, "x.tsv", &(csv_options){.header = -1, .separator = '\t'}, &e));
     fclose(f);
     CHECK(strncmp(text, "0\n1001\n", 7) == 0);
     free(text);
@@ -279,9 +275,7 @@ TEST(csv_write_stream)
 
 TEST(csv_errors)
 {
-    static const struct {
-        const char *text, *want;
-    } cases[] = {
+    static const struct { const char *text, *want; } cases[] = {
         {"", "x.csv: the file is empty"},
         {"\n\n", "x.csv: the file is empty"},
         {"a,b\n", "x.csv: no row of numbers follows the header"},
@@ -348,9 +342,7 @@ TEST(csv_header_of_another_length)
 {
     static const char names[] =
         "load(\"x.csv\", header=true) passes over the first row, whatever it holds";
-    static const struct {
-        const char *text, *want, *hint;
-    } cases[] = {
+    static const struct { const char *text, *want, *hint; } cases[] = {
         {"a,b,c,d\n1,2,3\n", "x.csv:2:4: the row has 3 cells, the header has 4", names},
         {"a,b\n1,10,20\n2,30,40\n", "x.csv:2:3: the row has 3 cells, the header has 2", names},
         {"a,b\nr1,10,20\n", "x.csv:2:3: the row has 3 cells, the header has 2", names},

@@ -1,66 +1,20 @@
 /* The engine against a sequential model; also meant to run under -fsanitize=thread. */
 #include "engine/engine.h"
 
-#include <pthread.h>
-#include <time.h>
-
 #include "engine/trace.h"
-#include "test.h"
+#include "thread_help.h"
 
 /* What a test uses; each has a process of its own. */
 static engine_group group;
 static engine_var v[70];
 static kv_err fine;
 
-/* Between two looks at what must come. A thread that looks as often as this waits for nothing: the
- * others of the test have had as many turns. */
-static void pause_shortly(void)
-{
-    enum { MOST_LOOKS = 30000 };
-    static _Thread_local int looks;
-    CHECK(++looks < MOST_LOOKS);
-    nanosleep(&(struct timespec){.tv_nsec = 100000}, NULL);
-}
-
-static int look_at(const int *x)
-{
-    return __atomic_load_n(x, __ATOMIC_ACQUIRE);
-}
-
-static void set_to(int *x, int to)
-{
-    __atomic_store_n(x, to, __ATOMIC_RELEASE);
-}
-
-static void wait_for(const int *set)
-{
-    while (!look_at(set))
-        pause_shortly();
-}
-
-static void sleep_ms(int64_t ms)
-{
-    nanosleep(&(struct timespec){.tv_nsec = ms * 1000000}, NULL);
-}
-
-static pthread_t spawn(void *(*run)(void *), void *arg)
-{
-    pthread_t t;
-    CHECK(pthread_create(&t, NULL, run, arg) == 0);
-    return t;
-}
-
-static void join(pthread_t t)
-{
-    CHECK(pthread_join(t, NULL) == 0);
-}
-
 enum { VARS = 50, CALLERS = 8, USES = 4 };
 
 #ifdef __SANITIZE_THREAD__
-enum { OPS = 100000 };
+enum { TENS_OF_OPS = 10000 };
 #else
-enum { OPS = 1000000 };
+enum { TENS_OF_OPS = 33000 };
 #endif
 
 typedef struct world {
@@ -140,7 +94,7 @@ static void *call_engine(void *arg)
     world *w = arg;
     static uint64_t seeds;
     uint64_t state = 88172645463325252u + 1000 * __atomic_add_fetch(&seeds, 1, __ATOMIC_RELAXED);
-    for (int i = 0; i < OPS / CALLERS; i++) {
+    for (int64_t i = 10 * test_random(TENS_OF_OPS) / CALLERS; i > 0; i--) {
         step *s = random_step(w, &state);
         engine_wait_group(&w->group, 1000);
         pthread_mutex_lock(&w->order);

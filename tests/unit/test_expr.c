@@ -26,8 +26,7 @@ static int narrays;
 static void let(char name, kv_dtype dtype, int ndim, const int64_t *shape, const double *x)
 {
     kv_array *a = MADE(kv_array, kv_array_new, dtype, ndim, shape, (kv_ctx){0});
-    void *data = array_data(a);
-    convert_elements(data, dtype, x, KV_FLOAT64, kv_array_size(a));
+    convert_elements(array_data(a), dtype, x, KV_FLOAT64, kv_array_size(a));
     arrays[narrays].name = name;
     arrays[narrays++].array = a;
 }

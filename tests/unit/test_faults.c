@@ -34,11 +34,7 @@ static const char path[] = "w.kvs", other[] = "new.kvs";
 /* An array of 3 x 2 that holds x, row_sparse when rows are trained. */
 static kv_array *array_for(const training *how, double x)
 {
-    own_array *f = MADE(kv_array, kv_array_new, KV_FLOAT64, 2, (int64_t[]){3, 2}, (kv_ctx){0});
-    double *data = array_data(f);
-    for (int i = 0; i < 6; i++)
-        data[i] = x + i / 8.0;
-    own_array *a = MADE(kv_array, kv_array_dup, f, how->dtype, (kv_ctx){0});
+    own_array *a = ARRAY_OF(how->dtype, 2, ((int64_t[]){3, 2}), cpu0, x + (double)i / 8);
     return how->rows ? MADE(kv_array, kv_array_to_sparse, a) : kv_array_ref(a);
 }
 

@@ -64,11 +64,8 @@ TEST(gather_each_and_scatter)
 
 static kv_array *numbers(kv_dtype dtype, int64_t rows, int64_t row, int seed)
 {
-    own_array *wide = array_full(KV_FLOAT64, 2, (int64_t[]){rows, row}, 0, cpu0);
-    double *data = array_data(wide);
-    for (int64_t i = 0; i < rows * row; i++)
-        data[i] = (double)((i * 7919 + seed * 104729) % 2003 - 1001) / 512;
-    return MADE(kv_array, kv_array_dup, wide, dtype, cpu0);
+    return ARRAY_OF(dtype, 2, ((int64_t[]){rows, row}), cpu0,
+                    (double)((i * 7919 + seed * 104729) % 2003 - 1001) / 512);
 }
 
 /* Which rows a value holds: mostly some that lie apart, and now and then a run. */

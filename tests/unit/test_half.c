@@ -22,17 +22,22 @@ static double value_of(uint16_t h, int ebits, int fbits)
  * lies half a unit beyond the largest one, or more, is infinity. */
 static uint16_t nearest(double x, int ebits, int fbits)
 {
+    static double values[2][0x7f81]; /* of each format: value_of is slow */
+    double *of = values[ebits == 8];
+    if (of[1] == 0)
+        for (uint16_t h = 0; h <= ((1 << ebits) - 1) << fbits; h++)
+            of[h] = value_of(h, ebits, fbits);
     uint16_t low = 0, high = (uint16_t)(((1 << ebits) - 1) << fbits);
     while (high - low > 1) {
         uint16_t mid = (uint16_t)((low + high) / 2);
-        if (value_of(mid, ebits, fbits) <= x)
+        if (of[mid] <= x)
             low = mid;
         else
             high = mid;
     }
-    double below = value_of(low, ebits, fbits), above = value_of(high, ebits, fbits);
+    double below = of[low], above = of[high];
     if (isinf(above))
-        above = 2 * below - value_of((uint16_t)(low - 1), ebits, fbits);
+        above = 2 * below - of[low - 1];
     if (x - below != above - x)
         return x - below < above - x ? low : high;
     return low & 1 ? high : low;

@@ -102,8 +102,7 @@ TEST(link_print_failed)
     own_buf text = {0}, expected = {0};
     kv_err_set(&r.why, KV_E_MEMORY, "no memory for a push");
     link_print(&text, &r.head);
-    buf_printf(&expected,
-               "failed part 4 (no memory for a push); store 0, request 9; %zu bytes",
+    buf_printf(&expected, "failed part 4 (no memory for a push); store 0, request 9; %zu bytes",
                sizeof(kv_err));
     CHECK_TEXT(buf_text(&text), buf_text(&expected));
 }

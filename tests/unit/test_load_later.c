@@ -288,8 +288,7 @@ TEST(load_later_damaged_file)
     s = NULL;
     CHECK_INT(kv_load_later(&s, FILE_NAME, &e), KV_E_FORMAT);
     CHECK(!s);
-    CHECK_TEXT(e.text,
-               "w.kvs: the file is damaged: the data of \"b\" are not what was written");
+    CHECK_TEXT(e.text, "w.kvs: the file is damaged: the data of \"b\" are not what was written");
 }
 
 TEST(load_later_bools_are_checked_when_they_are_read)

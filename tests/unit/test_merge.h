@@ -51,20 +51,10 @@ static inline int merge_try_failing(checkpoint **out, const merge_case *c, int64
         bool to = c->type != TENSOR_TYPE_END && tensor_type_kind(t->type) == TENSOR_KIND_FLOAT;
         keys[i] = (merge_key){t->name, to ? c->type : t->type};
     }
-    merge m = {.src = &text,
-               .names = c->names,
-               .texts = c->texts,
-               .nparams = c->nparams,
-               .models = models,
-               .nmodels = c->nmodels,
-               .base = base,
-               .weights = c->weights,
-               .adapters = c->adapters,
-               .lora_scales = c->scales,
-               .keys = keys,
-               .nkeys = n,
-               .progress = c->told ? merge_progress : NULL,
-               .progress_arg = c->told};
+    merge m = {.src = &text, .names = c->names, .texts = c->texts, .nparams = c->nparams,
+               .models = models, .nmodels = c->nmodels, .base = base, .weights = c->weights,
+               .adapters = c->adapters, .lora_scales = c->scales, .keys = keys, .nkeys = n,
+               .progress = c->told ? merge_progress : NULL, .progress_arg = c->told};
     checkpoint_out_options unsynced = {.unsynced = true};
     char folder[200];
     CHECK(getcwd(folder, sizeof folder) && strstr(folder, "/kvstore-unit-")); /* enter_folder */

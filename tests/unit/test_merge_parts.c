@@ -102,8 +102,7 @@ TEST(merge_products)
     enum { ROWS = 7, COLUMNS = 1300, RANK = 11 };
     for (int wide = 0; wide < 2; wide++) {
         OWN(test_free)
-        double *a = malloc(RANK * COLUMNS * sizeof *a),
-               *b = malloc(ROWS * RANK * sizeof *b);
+        double *a = malloc(RANK * COLUMNS * sizeof *a), *b = malloc(ROWS * RANK * sizeof *b);
         OWN(test_free) double *got = malloc(ROWS * COLUMNS * sizeof *got);
         for (int i = 0; i < RANK * COLUMNS; i++)
             put(a, wide, i, sin(i));

@@ -235,8 +235,7 @@ static void hash_merges(uint64_t *hash)
     buf files[3];
     for (int i = 0; i < 3; i++) {
         OWN(test_free)
-        float *a = numbers(ROWS * COLUMNS, 10 + (uint64_t)i),
-              *b = numbers(60, 20 + (uint64_t)i);
+        float *a = numbers(ROWS * COLUMNS, 10 + (uint64_t)i), *b = numbers(60, 20 + (uint64_t)i);
         for (int k = 0; k < ROWS * COLUMNS; k += 3)
             a[k] = floorf(a[k] * 8) / 8; /* many are equal */
         tensor_given t[] = {{"a", TENSOR_F32, ROWS, COLUMNS, a},
@@ -373,13 +372,12 @@ TEST(merge_run_types)
     for (int i = 0; i < 4; i++)
         CHECK(y[i] == a[i] + b[i]);
     CHECK_INT(checkpoint_at(out, checkpoint_find(out, "tiny"))->type, TENSOR_F4);
-    const void *data;
     kv_array *array = MADE(kv_array, checkpoint_load_name, out, "wide");
-    CHECK_OK(kv_array_read(array, &data, &e));
-    CHECK(((const double *)data)[0] == 2e-20);
+    const double *data = array_elements(array);
+    CHECK(data[0] == 2e-20);
     kv_array_unref(array);
     CHECK_OK(checkpoint_load_name(&array, out, "whole", &e));
-    CHECK_OK(kv_array_read(array, &data, &e));
+    data = array_elements(array);
     CHECK_INT(memcmp(data, whole, sizeof whole), 0);
     kv_array_unref(array);
     buf_release(&files[0]);
@@ -464,9 +462,7 @@ TEST(merge_run_usage)
     int64_t whole[] = {1, 2, 3, 4};
     tensor_given w[] = {{"w", TENSOR_F32, 2, 2, x}, {"n", TENSOR_I64, 2, 2, whole}};
     buf file = tensor_file(w, 2), files[] = {file, file};
-    merge_case c = {.rule = "{ merged = base + sum(models) }",
-                    .files = files,
-                    .base = &file,
+    merge_case c = {.rule = "{ merged = base + sum(models) }", .files = files, .base = &file,
                     .type = TENSOR_TYPE_END};
     checkpoint *out = NULL;
     CHECK_ERR(merge_try(&out, &c, &e), KV_E_USAGE, "a merge takes 1 to 64 models, not 0");
@@ -486,8 +482,7 @@ TEST(merge_run_adapters)
     IN_FOLDER("out.safetensors", NULL);
     enum { OUT = 5, IN = 7, RANK = 2 };
     OWN(test_free)
-    float *base = numbers(OUT * IN, 1),
-          *a = numbers(RANK * IN, 2), *b = numbers(OUT * RANK, 3);
+    float *base = numbers(OUT * IN, 1), *a = numbers(RANK * IN, 2), *b = numbers(OUT * RANK, 3);
     tensor_given model[] = {{"fc.weight", TENSOR_F32, OUT, IN, base},
                             {"norm.weight", TENSOR_F32, IN, 0, base}};
     tensor_given adapter[] = {{"base_model.model.fc.lora_A.weight", TENSOR_F32, RANK, IN, a},
@@ -576,10 +571,7 @@ TEST(merge_run_without_memory)
         for (int sign = -1; sign <= 1; sign += 2)
             for (int64_t n = 1, failed = 1; failed; n++) {
                 own_checkpoint *out = NULL;
-                merge_case c = {.rule = rules[r],
-                                .files = files,
-                                .nmodels = 2,
-                                .base = &files[0],
+                merge_case c = {.rule = rules[r], .files = files, .nmodels = 2, .base = &files[0],
                                 .type = TENSOR_TYPE_END};
                 memset(&e, 0, sizeof e);
                 unlink("out.safetensors");

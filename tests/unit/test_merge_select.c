@@ -5,7 +5,6 @@
 
 #include "test.h"
 
-
 static uint64_t state = 1;
 
 static uint32_t draw(void)
@@ -131,8 +130,7 @@ static void check_least(const double *x, const double *sorted, bool wide, int64_
 static void check_all(int way, int64_t n, bool wide, int64_t sampled, int64_t room)
 {
     OWN(test_free)
-    double *x = malloc((size_t)n * sizeof *x),
-           *sorted = malloc((size_t)n * sizeof *x);
+    double *x = malloc((size_t)n * sizeof *x), *sorted = malloc((size_t)n * sizeof *x);
     bool nan = false;
     for (int64_t i = 0; i < n; i++) {
         x[i] = wide ? term(way, i, n) : (double)(float)term(way, i, n);

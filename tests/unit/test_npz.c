@@ -260,7 +260,8 @@ static void check_marks(tensor_reader *r, int64_t n, int64_t at, int64_t some, s
     }
 }
 
-/* Blocks of a tensor by columns, whose file is read in several pieces. */
+/* Blocks of a tensor by columns, whose file is read in several pieces: larger than a block, and
+ * than a window. */
 static void check_columns(const char *descr, size_t width, int ndim, const int64_t *shape, int form)
 {
     char dict[160], shapes[64];
@@ -302,11 +303,11 @@ static void check_columns(const char *descr, size_t width, int ndim, const int64
 
 TEST(npz_columns)
 {
-    check_columns("<f4", 4, 2, (int64_t[]){3000, 700}, 0);
-    check_columns("<f4", 4, 2, (int64_t[]){700, 3000}, 0);
-    check_columns("|u1", 1, 2, (int64_t[]){2, 5000000}, 0);
-    check_columns("<u2", 2, 2, (int64_t[]){3000000, 2}, 0);
-    check_columns("<u8", 8, 3, (int64_t[]){3, 5, 70001}, 0);
+    check_columns("<f4", 4, 2, (int64_t[]){1600, 700}, 0);
+    check_columns("<f4", 4, 2, (int64_t[]){700, 1600}, 0);
+    check_columns("|u1", 1, 2, (int64_t[]){2, 2300000}, 0);
+    check_columns("<u2", 2, 2, (int64_t[]){1150000, 2}, 0);
+    check_columns("<u8", 8, 3, (int64_t[]){3, 5, 38001}, 0);
     check_columns("<u8", 8, 4, (int64_t[]){101, 3, 47, 53}, 0);
     check_columns("<u2", 2, 5, (int64_t[]){1, 3, 1, 300, 1000}, 0);
 }
@@ -577,10 +578,7 @@ TEST(npz_bombs)
     own_maker m = {0};
     char *file = npy(SCALAR, "abcd", 4, &n);
     /* Claims in both headers; the npy header agrees. */
-    static const struct {
-        uint32_t bytes;
-        const char *want;
-    } cases[] = {
+    static const struct { uint32_t bytes; const char *want; } cases[] = {
         {0x7FFFFFFF, "member \"a.npy\" cannot have 2147483647 bytes: it is deflated to 72"},
         {69, "member \"a.npy\": 69 bytes: its header has 63 and asks for 4 more"},
         {0, "member \"a.npy\": 0 bytes: its header has 63 and asks for 4 more"},
@@ -661,9 +659,7 @@ TEST(npz_findings)
 /* Members without numbers are listed, and refused by their names. */
 TEST(npz_odd)
 {
-    static const struct {
-        const char *dict, *type, *hint;
-    } cases[] = {
+    static const struct { const char *dict, *type, *hint; } cases[] = {
         {"{'descr': '<U3', 'fortran_order': False, 'shape': (2,)}", "<U3", USUAL},
         {"{'descr': '|S2', 'fortran_order': False, 'shape': (0,)}", "|S2", USUAL},
         {"{'descr': '<c16', 'fortran_order': True, 'shape': (2, 2)}", "<c16", USUAL},
@@ -714,11 +710,7 @@ TEST(npz_odd)
 TEST(torch_pickles_that_lie)
 {
 #define PICKLE(text, want) {text, sizeof text - 1, want}
-    static const struct {
-        const char *text;
-        size_t n;
-        const char *want;
-    } cases[] = {
+    static const struct { const char *text; size_t n; const char *want; } cases[] = {
         PICKLE("}.", "malformed pickle: no protocol at byte 0"),
         PICKLE("\x80\1}.", "malformed pickle: a protocol other than 2 to 5 at byte 0"),
         PICKLE("\x80\2}", "malformed pickle: it is cut at byte 3"),
@@ -751,8 +743,7 @@ TEST(torch_pickles_that_lie)
                "tensor \"w\" has sizes or strides that are not read"),
         PICKLE("\x80\2" TENSOR("\0", "J\xFF\xFF\xFF\x7F\x85", "K\0\x85"),
                "tensor \"w\" has more than 64 times the bytes of its storage"),
-        PICKLE("\x80\2" TENSOR("\0", "\x8A\x08\xFF\xFF\xFF\xFF\xFF\xFF\xFF\x7F\x85",
-                              "K\0\x85"),
+        PICKLE("\x80\2" TENSOR("\0", "\x8A\x08\xFF\xFF\xFF\xFF\xFF\xFF\xFF\x7F\x85", "K\0\x85"),
                "tensor \"w\" is too large: more than 2^63 bytes"),
     };
     static const char data[16] = {0};

@@ -195,7 +195,7 @@ static void check_shortest(double x, int is_float)
 
 TEST(num_shortest_binary64)
 {
-    for (int i = 0; i < 40000; i++) {
+    for (int64_t i = test_random(13000); i > 0; i--) {
         double x = from_bits64(random64());
         if (isfinite(x) && x != 0)
             check_shortest(x, 0);
@@ -215,7 +215,7 @@ TEST(num_shortest_binary64)
 
 TEST(num_shortest_binary32)
 {
-    for (int i = 0; i < 200000; i++) {
+    for (int64_t i = 2 * test_random(33000); i > 0; i--) {
         float x = from_bits32((uint32_t)random64());
         if (isfinite(x) && x != 0)
             check_shortest(x, 1);
@@ -233,7 +233,7 @@ TEST(num_shortest_binary32)
 
 TEST(num_many_binary32)
 {
-    for (int i = 0; i < 4000000; i++) {
+    for (int64_t i = 40 * test_random(33000); i > 0; i--) {
         float x = from_bits32((uint32_t)random64()), back;
         if (!isfinite(x))
             continue;
@@ -343,7 +343,7 @@ TEST(num_halfway_binary64)
 
 TEST(num_narrow_binary32)
 {
-    for (int i = 0; i < 500000; i++) {
+    for (int64_t i = 5 * test_random(33000); i > 0; i--) {
         double x = from_bits64(random64());
         if (i & 1)
             x = from_bits32((uint32_t)random64()) * (1 + ldexp((double)(random64() % 9), -26));
@@ -359,7 +359,7 @@ TEST(num_narrow_binary32)
 TEST(num_parse_as_strtod)
 {
     char text[100];
-    for (int i = 0; i < 500000; i++) {
+    for (int64_t i = 5 * test_random(33000); i > 0; i--) {
         int digits = 1 + (int)(random64() % 30), point = (int)(random64() % 31), n = 0;
         for (int j = 0; j < digits; j++) {
             if (j == point)
@@ -516,12 +516,7 @@ TEST(num_repr_as_python)
 
 TEST(num_integers)
 {
-    static const struct {
-        const char *text;
-        size_t n;
-        int64_t x;
-        int over;
-    } cases[] = {
+    static const struct { const char *text; size_t n; int64_t x; int over; } cases[] = {
         {"0", 1, 0, 0},                                {"-0", 2, 0, 0},
         {"+12", 3, 12, 0},                             {"12.5", 2, 12, 0},
         {"9223372036854775807", 19, INT64_MAX, 0},     {"9223372036854775808", 19, INT64_MAX, 1},
@@ -537,7 +532,7 @@ TEST(num_integers)
         CHECK_INT(x, cases[i].x);
         CHECK_INT(over, cases[i].over);
     }
-    for (int i = 0; i < 200000; i++) {
+    for (int64_t i = 2 * test_random(33000); i > 0; i--) {
         int64_t x = (int64_t)(random64() >> (random64() & 63)), back;
         x = i & 1 ? x : (int64_t) - (uint64_t)x;
         char text[NUM_TEXT_MAX], want[NUM_TEXT_MAX];
@@ -556,7 +551,7 @@ TEST(num_fixed_as_printf)
 {
     static const char how[] = "feg";
     char got[420], want[420], fmt[] = "%.*f";
-    for (int i = 0; i < 100000; i++) {
+    for (int64_t i = test_random(33000); i > 0; i--) {
         double x = from_bits64(random64());
         if (i % 3 == 1)
             x = (double)(int64_t)(random64() % 2000001 - 1000000) / 1024;

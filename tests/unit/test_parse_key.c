@@ -16,34 +16,26 @@ static bool keys(lang_text *t)
 
 TEST(parse_key_words)
 {
-    LANG_TREES(keys,
-        {"w", "(key w)"},                 {"fc1.weight", "(key fc1.weight)"},
-        {"a/b:c-d_e", "(key a/b:c-d_e)"}, {"_x9", "(key _x9)"},
-        {"\xc3\xa4\xe2\x82\xac", "(key \xc3\xa4\xe2\x82\xac)"},
-        {"if", "(key if)"},               {"true", "(key true)"},
-        {"inf", "(key inf)"},             {"f", "(key f)"},
-        {"'any text'", "(key any text)"}, {"\"a\\tb\"", "(key a\tb)"},
-        {"\"3\"", "(key 3)"},             {"''", "(key )"},
-        {"f'a'", "(key $(f \"a\"))"},
-        {"f\"fc{i}.weight\"", "(key $(f \"fc\" {i} \".weight\"))"},
-        {"w 3", "(key w) | 3"},      {"w;3", "(key w) | ;3"},
-        {"w -1", "(key w) | -1"},    {"w [0]", "(key w) | [0]"},
-        {"w (b)", "(key w) | (b)"},  {"w}", "(key w) | }"},
-        {"w # c", "(key w)"},        {"w\r\nx", "(key w) | \nx"},
-        {"w \\\n x", "(key w) | x"}, {"w--priority 3", "(key w--priority) | 3"},
-        {"\"a\" x", "(key a) | x"});
+    LANG_TREES(keys, {"w", "(key w)"}, {"fc1.weight", "(key fc1.weight)"},
+               {"a/b:c-d_e", "(key a/b:c-d_e)"}, {"_x9", "(key _x9)"},
+               {"\xc3\xa4\xe2\x82\xac", "(key \xc3\xa4\xe2\x82\xac)"}, {"if", "(key if)"},
+               {"true", "(key true)"}, {"inf", "(key inf)"}, {"f", "(key f)"},
+               {"'any text'", "(key any text)"}, {"\"a\\tb\"", "(key a\tb)"}, {"\"3\"", "(key 3)"},
+               {"''", "(key )"}, {"f'a'", "(key $(f \"a\"))"},
+               {"f\"fc{i}.weight\"", "(key $(f \"fc\" {i} \".weight\"))"}, {"w 3", "(key w) | 3"},
+               {"w;3", "(key w) | ;3"}, {"w -1", "(key w) | -1"}, {"w [0]", "(key w) | [0]"},
+               {"w (b)", "(key w) | (b)"}, {"w}", "(key w) | }"}, {"w # c", "(key w)"},
+               {"w\r\nx", "(key w) | \nx"}, {"w \\\n x", "(key w) | x"},
+               {"w--priority 3", "(key w--priority) | 3"}, {"\"a\" x", "(key a) | x"});
 }
 
 TEST(parse_key_numbers)
 {
-    LANG_TREES(keys,
-        {"3", "(key 3)"}, {"-3", "(key -3)"},
-        {"00", "(key 0)"},
-        {"9223372036854775807", "(key 9223372036854775807)"},
-        {"-9223372036854775808", "(key -9223372036854775808)"},
-        {"0..9", "(keys (.. 0 9))"}, {"-3..-1", "(keys (.. -3 -1))"},
-        {"3 -1", "(key 3) | -1"},    {"3 - 1", "(key 3) | - 1"},
-        {"3}", "(key 3) | }"});
+    LANG_TREES(keys, {"3", "(key 3)"}, {"-3", "(key -3)"}, {"00", "(key 0)"},
+               {"9223372036854775807", "(key 9223372036854775807)"},
+               {"-9223372036854775808", "(key -9223372036854775808)"}, {"0..9", "(keys (.. 0 9))"},
+               {"-3..-1", "(keys (.. -3 -1))"}, {"3 -1", "(key 3) | -1"},
+               {"3 - 1", "(key 3) | - 1"}, {"3}", "(key 3) | }"});
 }
 
 TEST(parse_key_lists)
@@ -121,8 +113,7 @@ TEST(parse_key_errors)
         {"3a 5", "1:1-3", "`3a` is not a key", "\"3a\" for a text key, (3a) to compute one"},
         {"1.5", "1:1-4", "`1.5` is not a key", "\"1.5\" for a text key, (1.5) to compute one"},
         {"1e3", "1:1-4", "`1e3` is not a key", "\"1e3\" for a text key, (1e3) to compute one"},
-        {"3(a)", "1:1-5", "`3(a)` is not a key",
-         "\"3(a)\" for a text key, (3(a)) to compute one"},
+        {"3(a)", "1:1-5", "`3(a)` is not a key", "\"3(a)\" for a text key, (3(a)) to compute one"},
         {"0..9.w", "1:1-7", "`0..9.w` is not a key",
          "\"0..9.w\" for a text key, (0..9.w) to compute one"},
         {"0..", "1:1-4", "`0..` is not a key", "\"0..\" for a text key, (0..) to compute one"},

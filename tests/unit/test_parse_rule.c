@@ -60,10 +60,9 @@ TEST(parse_rule_states)
 
 TEST(parse_rule_heads)
 {
-    LANG_TREES(rule,
-        {"updater a { }", "(updater a {})"},
-        {"updater a, b ,c { }", "(updater a b c {})"}, {"updater a() { }", "(updater a {})"},
-        {"updater a (x = 1) { }", "(updater a (x 1) {})"},
+    LANG_TREES(
+        rule, {"updater a { }", "(updater a {})"}, {"updater a, b ,c { }", "(updater a b c {})"},
+        {"updater a() { }", "(updater a {})"}, {"updater a (x = 1) { }", "(updater a (x 1) {})"},
         {"updater a(i = 1, f = -1.5, b = true, c = false, n = none, t = \"x\", k = inf, l = -inf,) "
          "{ }",
          "(updater a (i 1) (f -1.5) (b true) (c false) (n none) (t \"x\") (k inf) (l -inf) {})"},

@@ -85,7 +85,7 @@ TEST(patch_edges)
 
 TEST(patch_at_random)
 {
-    for (int round = 0; round < 25; round++) {
+    for (int64_t round = 1 + test_random(8000) / 1000; round > 0; round--) {
         model a = {0}, b = {0};
         random_state = (uint64_t)round;
         model_types(&a, 256 * random_below(600));
@@ -100,7 +100,7 @@ TEST(patch_at_random)
 TEST(patch_chains)
 {
     enum { N = 5 };
-    for (int round = 0; round < 12; round++) {
+    for (int64_t round = 1 + test_random(4000) / 1000; round > 0; round--) {
         patch_misfits wrong = {0};
         patch_summary made;
         model m[N] = {0};
@@ -108,7 +108,7 @@ TEST(patch_chains)
         char name[] = "0.patch";
         own_folder d = folder_new();
         random_state = (uint64_t)round + 1000;
-        model_types(&m[0], 256 * random_below(round < 2 ? 2000 : 300));
+        model_types(&m[0], 256 * random_below(round == 1 ? 2000 : 300));
         model_open(&m[0], "0");
         for (int i = 1; i < N; i++) {
             name[0] = (char)('0' + i);
@@ -184,7 +184,7 @@ TEST(patch_links)
 
 TEST(patch_in_place)
 {
-    for (int round = 0; round < 10; round++) {
+    for (int64_t round = 1 + test_random(3000) / 1000; round > 0; round--) {
         const patch_options o = {.unsynced = true};
         patch_place place = PATCH_BESIDE;
         patch_misfits wrong = {0};
@@ -385,8 +385,8 @@ TEST(patch_size)
         OWN(model_release) model a = {0}, b = {0}, fresh = {0};
         tensor_type type = way < NSHARES ? TENSOR_BF16 : TENSOR_F32;
         random_state = (uint64_t)way;
-        model_add(&a, "w", type, 6 * WALK_PIECE);
-        model_add(&fresh, "w", type, 6 * WALK_PIECE);
+        model_add(&a, "w", type, 3 * WALK_PIECE);
+        model_add(&fresh, "w", type, 3 * WALK_PIECE);
         fill_weights(&a, 0, 0.02);
         fill_weights(&fresh, 0, 0.02);
         copy_model(&b, &a);

@@ -50,11 +50,9 @@ TEST(peek_fills_rows)
     own_kv *s = make("local");
     kv_key key = id(3);
     own_array *sparse = NULL, *a = NULL;
-    void *to;
     int64_t rounds[2];
     CHECK_OK(kv_array_new_sparse(&sparse, KV_FLOAT32, 2, two, 1, ids, cpu0, &e));
-    CHECK_OK(kv_array_write_rows(sparse, &to, &e));
-    memcpy(to, (float[]){4, 5}, 2 * sizeof(float));
+    memcpy(row_data(sparse), (float[]){4, 5}, 2 * sizeof(float));
     CHECK_OK(kv_init(s, &key, 1, &sparse, NULL, &e));
     CHECK_OK(kv_peek(s, &key, &a, rounds, &e));
     CHECK_INT(kv_array_storage(a), KV_DEFAULT);
@@ -67,9 +65,8 @@ static int visit(void *arg, const kv_field *f, int n, kv_err *e)
     size_t at = strlen(to);
     (void)e;
     CHECK_INT(n, 6);
-    snprintf(to + at, 256 - at, "%s %lld %lld %lld '%s' '%s'\n", f[0].text,
-             (long long)f[1].number, (long long)f[2].number, (long long)f[3].number, f[4].text,
-             f[5].text);
+    snprintf(to + at, 256 - at, "%s %lld %lld %lld '%s' '%s'\n", f[0].text, (long long)f[1].number,
+             (long long)f[2].number, (long long)f[3].number, f[4].text, f[5].text);
     return KV_OK;
 }
 

@@ -68,13 +68,8 @@ static int make(const char *rule, const key *k, arena *memory, int fail_at, rule
     rule_ast *r = MADE(rule_ast, parse_rule, &text, memory);
     CHECK_OK(rule_check(r, &text, memory, &e));
     CHECK_OK(rule_bind(r, NULL, NULL, NULL, 0, values, memory, &e));
-    rule_given given = {.key = {7, NULL},
-                        .t = 1,
-                        .dtype = KV_FLOAT64,
-                        .row = k->columns,
-                        .size = k->rows * k->columns,
-                        .have = 7,
-                        .numbers = held};
+    rule_given given = {.key = {7, NULL}, .t = 1, .dtype = KV_FLOAT64, .row = k->columns,
+                        .size = k->rows * k->columns, .have = 7, .numbers = held};
     mem_fail_at(fail_at);
     int rc = rule_case_make(&(rule_binding){r, &text, values, NULL}, &given, true, u, NULL, &e);
     mem_fail_at(0);
@@ -86,15 +81,10 @@ static void update(const char *rule, key *k)
     own_arena memory = {0};
     rule_update u;
     CHECK_OK(make(rule, k, &memory, 0, &u));
-    plan_arrays a = {.stored = k->stored,
-                     .stored_dtype = KV_FLOAT64,
+    plan_arrays a = {.stored = k->stored, .stored_dtype = KV_FLOAT64,
                      .states = {k->states[0], k->states[1], k->states[2]},
-                     .size = k->rows * k->columns,
-                     .row = k->columns,
-                     .input = input_at,
-                     .input_dtype = KV_FLOAT64,
-                     .arg = k,
-                     .t = 1};
+                     .size = k->rows * k->columns, .row = k->columns, .input = input_at,
+                     .input_dtype = KV_FLOAT64, .arg = k, .t = 1};
     void *scratch = mem_alloc_data(plan_scratch_bytes(u.plan, a.size, 0), &e);
     plan_run(u.plan, &a, scratch);
     mem_free_data(scratch);
@@ -117,11 +107,10 @@ typedef struct reduced {
 static reduced reduce(const double *x, const key *k, int64_t row, int64_t column)
 {
     reduced r = {0, -INFINITY, INFINITY};
-    for (int64_t i = 0; i < k->rows; i++)
-        for (int64_t j = 0; j < k->columns; j++) {
+    int64_t row_end = row < 0 ? k->rows : row + 1, end = column < 0 ? k->columns : column + 1;
+    for (int64_t i = row < 0 ? 0 : row; i < row_end; i++)
+        for (int64_t j = column < 0 ? 0 : column; j < end; j++) {
             double y = x[i * k->columns + j];
-            if ((row >= 0 && i != row) || (column >= 0 && j != column))
-                continue;
             r.sum += y;
             r.most = fmax(r.most, y);
             r.least = fmin(r.least, y);

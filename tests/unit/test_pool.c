@@ -3,39 +3,13 @@
  * in test_engine.c. */
 #include "engine/pool.h"
 
-#include <pthread.h>
 #include <sched.h>
 #include <sys/mount.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/kv_assert.h"
-#include "test.h"
-
-/* Between two looks at what must come. A thread that looks as often as this waits for nothing: the
- * others of the test have had as many turns. */
-static void pause_shortly(void)
-{
-    enum { MOST_LOOKS = 30000 };
-    static _Thread_local int looks;
-    CHECK(++looks < MOST_LOOKS);
-    nanosleep(&(struct timespec){.tv_nsec = 100000}, NULL);
-}
-
-/* ---- Sizes ---- */
-
-/* Runs a check in a child, whose pool has the size that $KVSTORE_THREADS says; NULL: unset. */
-static void in_child_with(const char *threads, void (*check)(int), int arg)
-{
-    IN_CHILD(threads)
-        check(arg);
-}
-
-static void has_workers(int n)
-{
-    CHECK_INT(pool_workers(), n);
-}
+#include "thread_help.h"
 
 /* The number that the next file would have. */
 static int next_file(void)
@@ -45,27 +19,25 @@ static int next_file(void)
     return n;
 }
 
-/* All processors at most, unless the number is given; the file of the quota is closed. */
-static void has_some_workers(int unused)
-{
-    cpu_set_t set;
-    int file = next_file();
-    (void)unused;
-    CHECK(sched_getaffinity(0, sizeof set, &set) == 0);
-    CHECK(pool_workers() >= 1 && pool_workers() <= CPU_COUNT(&set));
-    CHECK_INT(next_file(), file);
-}
-
+/* The size that $KVSTORE_THREADS says; else all processors at most, and the file of the quota is
+ * closed. */
 TEST(pool_sizes)
 {
-    in_child_with("1", has_workers, 1);
-    in_child_with("3", has_workers, 3);
-    in_child_with("64", has_workers, 64);
-    in_child_with("65", has_workers, POOL_MAX_WORKERS);
-    in_child_with(NULL, has_some_workers, 0);
+    static const int sizes[] = {1, 3, 64, 65};
+    for (int i = 0; i < 4; i++) {
+        char text[8];
+        snprintf(text, sizeof text, "%d", sizes[i]);
+        IN_CHILD(text)
+            CHECK_INT(pool_workers(), sizes[i] < 65 ? sizes[i] : POOL_MAX_WORKERS);
+    }
+    IN_CHILD(NULL) {
+        cpu_set_t set;
+        int file = next_file();
+        CHECK(sched_getaffinity(0, sizeof set, &set) == 0);
+        CHECK(pool_workers() >= 1 && pool_workers() <= CPU_COUNT(&set));
+        CHECK_INT(next_file(), file);
+    }
 }
-
-/* ---- Quotas ---- */
 
 /* In a mount namespace of its own, a cgroup with this text in cpu.max. Returns false if the machine
  * allows none. */
@@ -83,28 +55,24 @@ static bool enter_cgroup(const char *text)
 static const struct quota {
     const char *text;
     int workers; /* at most; 0: all processors */
-} quotas[] = {{"50000 100000", 1},  {"99999 100000", 1}, {"100000 100000", 1},
-              {"190000 100000", 1}, {"200000 100000", 2}, {"max 100000", 0},
-              {"0 100000", 0},      {"-1 100000", 0},    {"100000", 0},
-              {"100000 0", 0},      {"100000 -1", 0},    {"", 0}};
+} quotas[] = {{"50000 100000", 1},  {"99999 100000", 1}, {"100000 100000", 1}, {"190000 100000", 1},
+              {"200000 100000", 2}, {"max 100000", 0},   {"0 100000", 0},      {"-1 100000", 0},
+              {"100000", 0},        {"100000 0", 0},     {"100000 -1", 0},     {"", 0}};
 
 /* The quota counts where no number is given. */
-static void has_quota(int i)
-{
-    cpu_set_t set;
-    int most = quotas[i].workers;
-    CHECK(sched_getaffinity(0, sizeof set, &set) == 0);
-    if (!enter_cgroup(quotas[i].text))
-        test_skip("a cgroup of its own needs a mount namespace");
-    int file = next_file(), all = CPU_COUNT(&set);
-    CHECK_INT(pool_workers(), most && most < all ? most : all);
-    CHECK_INT(next_file(), file);
-}
-
 TEST(pool_keeps_to_a_quota)
 {
-    for (int i = 0; i < (int)(sizeof quotas / sizeof *quotas); i++)
-        in_child_with(NULL, has_quota, i);
+    for (size_t i = 0; i < sizeof quotas / sizeof *quotas; i++)
+        IN_CHILD(NULL) {
+            cpu_set_t set;
+            int most = quotas[i].workers;
+            CHECK(sched_getaffinity(0, sizeof set, &set) == 0);
+            if (!enter_cgroup(quotas[i].text))
+                test_skip("a cgroup of its own needs a mount namespace");
+            int file = next_file(), all = CPU_COUNT(&set);
+            CHECK_INT(pool_workers(), most && most < all ? most : all);
+            CHECK_INT(next_file(), file);
+        }
 }
 
 /* ---- Parts ---- */
@@ -120,9 +88,8 @@ static void meet(void *arg, int64_t part, int worker)
 {
     (void)arg;
     CHECK(worker >= 0 && worker < pool_workers());
-    __atomic_store_n(&parts.here[part], 1, __ATOMIC_RELEASE);
-    while (!__atomic_load_n(&parts.here[1 - part], __ATOMIC_ACQUIRE))
-        pause_shortly();
+    set_to(&parts.here[part], 1);
+    wait_for(&parts.here[1 - part]);
 }
 
 /* The first part lasts so long that others would come, if they might. */
@@ -130,7 +97,7 @@ static void in_order(void *arg, int64_t part, int worker)
 {
     (void)arg;
     if (part == 0)
-        nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
+        sleep_ms(10);
     CHECK_INT(part, parts.last + 1);
     parts.last = part;
     parts.workers[worker]++;
@@ -143,7 +110,7 @@ static void spreads(int processes)
     for (int i = 0; i < 3; i++) {
         memset(&parts, 0, sizeof parts);
         pool_run(2, meet, NULL);
-        nanosleep(&(struct timespec){.tv_nsec = 5000000}, NULL);
+        sleep_ms(5);
     }
 }
 
@@ -159,12 +126,15 @@ static void does_not_spread(int processes)
 /* One processor for each process is no reason to spread, two are. */
 TEST(pool_spreads_over_processors_that_are_not_shared)
 {
-    in_child_with("4", spreads, 1);
-    in_child_with("4", spreads, 2);
-    in_child_with("64", spreads, 1);
-    in_child_with("4", does_not_spread, 3);
-    in_child_with("4", does_not_spread, 4);
-    in_child_with("1", does_not_spread, 1);
+    static const struct {
+        const char *threads;
+        int processes;
+        void (*check)(int);
+    } cases[] = {{"4", 1, spreads},         {"4", 2, spreads},         {"64", 1, spreads},
+                 {"4", 3, does_not_spread}, {"4", 4, does_not_spread}, {"1", 1, does_not_spread}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        IN_CHILD(cases[i].threads)
+            cases[i].check(cases[i].processes);
 }
 
 /* ---- A child of fork ---- */
@@ -189,9 +159,8 @@ static void runs_foreign_tasks(void)
     }
 }
 
-static void has_a_pool(int unused)
+static void has_a_pool(void)
 {
-    (void)unused;
     spreads(1);
     runs_foreign_tasks();
 }
@@ -208,9 +177,10 @@ TEST(pool_of_a_child)
 {
     skip_where_a_child_makes_no_threads();
     setenv("KVSTORE_THREADS", "2", 1);
-    has_a_pool(0);
-    in_child_with("2", has_a_pool, 0);
-    has_a_pool(0);
+    has_a_pool();
+    IN_CHILD("2")
+        has_a_pool();
+    has_a_pool();
 }
 
 static int tasks_begun; /* atomic */
@@ -219,28 +189,23 @@ static int tasks_begun; /* atomic */
 static void run_beside_another(pool_task *t)
 {
     __atomic_add_fetch(&tasks_begun, 1, __ATOMIC_ACQ_REL);
-    while (__atomic_load_n(&tasks_begun, __ATOMIC_ACQUIRE) < 2)
+    while (look_at(&tasks_begun) < 2)
         pause_shortly();
     signal_flag(t);
-}
-
-static void runs_two_at_a_time(int unused)
-{
-    flagged tasks[2] = {{.task.run = run_beside_another}, {.task.run = run_beside_another}};
-    (void)unused;
-    pool_submit(&tasks[0].task);
-    pool_submit(&tasks[1].task);
-    for (int i = 0; i < 2; i++) /* it does not help */
-        while (!__atomic_load_n(&tasks[i].flag.set, __ATOMIC_ACQUIRE))
-            pause_shortly();
 }
 
 TEST(pool_of_a_child_has_all_its_threads)
 {
     skip_where_a_child_makes_no_threads();
     setenv("KVSTORE_THREADS", "2", 1);
-    has_a_pool(0);
-    in_child_with("2", runs_two_at_a_time, 0);
+    has_a_pool();
+    IN_CHILD("2") {
+        flagged tasks[2] = {{.task.run = run_beside_another}, {.task.run = run_beside_another}};
+        pool_submit(&tasks[0].task);
+        pool_submit(&tasks[1].task);
+        wait_for(&tasks[0].flag.set); /* it does not help */
+        wait_for(&tasks[1].flag.set);
+    }
 }
 
 /* ---- Waits with a limit ---- */
@@ -264,8 +229,6 @@ TEST(pool_waits_for_its_time)
         CHECK(pool_wait_for(&set, times[i]));
     }
 }
-
-/* ---- Waits with a limit, by a clock of their own ---- */
 
 /* The clock of the pool: it stands still, but for sleeps. */
 static struct {
@@ -318,27 +281,10 @@ TEST(pool_waits_as_long_as_it_says)
 
 /* ---- Events ---- */
 
-/* A thread of the test: it may have what the pool's may not. */
-static pthread_t begin_thread(void *(*run)(void *), void *arg)
-{
-    pthread_t t;
-    pthread_attr_t attr;
-    CHECK_INT(pthread_attr_init(&attr), 0);
-    CHECK_INT(pthread_attr_setstacksize(&attr, 1 << 20), 0);
-    CHECK_INT(pthread_create(&t, &attr, run, arg), 0);
-    pthread_attr_destroy(&attr);
-    return t;
-}
-
 static void *waits_for(void *flag)
 {
     pool_wait(flag);
     return NULL;
-}
-
-static void sleep_ms(int ms)
-{
-    nanosleep(&(struct timespec){.tv_nsec = ms * 1000000L}, NULL);
 }
 
 static void *signals_late(void *flag)
@@ -352,9 +298,9 @@ static void *signals_late(void *flag)
 TEST(pool_wait_with_a_limit_ends_with_its_flag)
 {
     pool_flag f = {0};
-    pthread_t t = begin_thread(signals_late, &f);
+    pthread_t t = spawn(signals_late, &f);
     CHECK(pool_wait_for(&f, 600000));
-    pthread_join(t, NULL);
+    join(t);
 }
 
 static int polls_left;
@@ -421,50 +367,41 @@ static void second_is_slow(void *arg, int64_t part, int worker)
 
 /* A leader that slept until its helpers were ready leaves nothing behind: threads that wait
  * afterwards are woken. */
-static void wakes_two(int unused)
-{
-    pool_flag f[2] = {{0}};
-    int leader = 0; /* it takes the first place */
-    (void)unused;
-    memset(&parts, 0, sizeof parts);
-    pool_run(2, second_is_slow, &leader);
-    pthread_t t[2] = {begin_thread(waits_for, &f[0]), begin_thread(waits_for, &f[1])};
-    sleep_ms(20);
-    pool_signal(&f[0]);
-    pool_signal(&f[1]);
-    pthread_join(t[0], NULL);
-    pthread_join(t[1], NULL);
-}
-
 TEST(pool_wakes_those_who_wait_after_a_job)
 {
-    in_child_with("2", wakes_two, 0);
+    IN_CHILD("2") {
+        pool_flag f[2] = {{0}};
+        int leader = 0; /* it takes the first place */
+        pool_run(2, second_is_slow, &leader);
+        pthread_t t[2] = {spawn(waits_for, &f[0]), spawn(waits_for, &f[1])};
+        sleep_ms(20);
+        pool_signal(&f[0]);
+        pool_signal(&f[1]);
+        join(t[0]);
+        join(t[1]);
+    }
 }
 
 /* A thread of the parent sleeps for an event; none of the child's does. */
-static void wakes_in_child(int unused)
-{
-    (void)unused;
-    for (int i = 0; i < 4; i++) {
-        pool_flag f = {0};
-        pthread_t t = begin_thread(waits_for, &f);
-        sleep_ms(10);
-        pool_signal(&f);
-        pthread_join(t, NULL);
-    }
-    runs_foreign_tasks();
-}
-
 TEST(pool_of_a_child_whose_parent_sleeps)
 {
     pool_flag f = {0};
     skip_where_a_child_makes_no_threads();
     setenv("KVSTORE_THREADS", "2", 1);
-    pthread_t t = begin_thread(waits_for, &f);
+    pthread_t t = spawn(waits_for, &f);
     sleep_ms(20);
-    in_child_with("2", wakes_in_child, 0);
+    IN_CHILD("2") {
+        for (int i = 0; i < 4; i++) {
+            pool_flag own = {0};
+            pthread_t child = spawn(waits_for, &own);
+            sleep_ms(10);
+            pool_signal(&own);
+            join(child);
+        }
+        runs_foreign_tasks();
+    }
     pool_signal(&f);
-    pthread_join(t, NULL);
+    join(t);
 }
 
 /* ---- Without threads ---- */
@@ -480,15 +417,15 @@ static void forbid_threads(void)
 }
 
 /* A task that its submitter does not wait for runs in the thread that sleeps. */
-static void runs_where_others_wait(int rest_too)
+static void runs_where_others_wait(bool rest_too)
 {
     forbid_threads();
     for (int i = 0; i < 3; i++) {
         flagged x = {.task = {.run = signal_flag, .foreign = i == 2}};
-        pthread_t t = begin_thread(waits_for, &x.flag);
+        pthread_t t = spawn(waits_for, &x.flag);
         sleep_ms(rest_too ? 5 : 20);
         pool_submit(&x.task);
-        pthread_join(t, NULL);
+        join(t);
         CHECK_INT(x.flag.set, 1);
     }
     flagged y = {.task = {.run = signal_flag}};
@@ -499,19 +436,20 @@ static void runs_where_others_wait(int rest_too)
 /* Rests until it is ended. */
 static bool rest_until_end(const int *set, int64_t us)
 {
-    int seen = __atomic_load_n(&ends, __ATOMIC_ACQUIRE);
+    int seen = look_at(&ends);
     (void)us;
-    while (!__atomic_load_n(set, __ATOMIC_ACQUIRE) &&
-           __atomic_load_n(&ends, __ATOMIC_ACQUIRE) == seen)
+    while (!look_at(set) && look_at(&ends) == seen)
         pause_shortly();
     return true;
 }
 
 TEST(pool_without_threads)
 {
-    in_child_with("2", runs_where_others_wait, 0);
+    IN_CHILD("2")
+        runs_where_others_wait(false);
     pool_set_rest(rest_until_end, end_rest);
-    in_child_with("2", runs_where_others_wait, 1);
+    IN_CHILD("2")
+        runs_where_others_wait(true);
 }
 
 /* ---- Order ---- */
@@ -540,15 +478,7 @@ static void wait_until_open(pool_task *t)
 {
     (void)t;
     pool_signal(&ran.begun);
-    while (!__atomic_load_n(&ran.open.set, __ATOMIC_ACQUIRE))
-        pause_shortly();
-}
-
-/* Waits without help for the pool. */
-static void await(const pool_flag *f)
-{
-    while (!__atomic_load_n(&f->set, __ATOMIC_ACQUIRE))
-        pause_shortly();
+    wait_for(&ran.open.set);
 }
 
 static void end_order(pool_task *t)
@@ -558,27 +488,23 @@ static void end_order(pool_task *t)
 }
 
 /* The one place is taken while tasks are submitted. */
-static void in_turn(int unused)
-{
-    static numbered tasks[10];
-    pool_task first = {.run = wait_until_open}, last = {.run = end_order, .priority = -1};
-    (void)unused;
-    pool_submit(&first);
-    await(&ran.begun);
-    for (int i = 0; i < 10; i++) {
-        tasks[i] = (numbered){{.run = run_numbered}, i};
-        pool_submit(&tasks[i].task);
-    }
-    pool_submit(&last);
-    pool_signal(&ran.open);
-    await(&ran.done);
-    for (int i = 0; i < 10; i++)
-        CHECK_INT(ran.order[i], i);
-}
-
 TEST(pool_runs_tasks_of_one_priority_in_their_order)
 {
-    in_child_with("1", in_turn, 0);
+    IN_CHILD("1") {
+        static numbered tasks[10];
+        pool_task first = {.run = wait_until_open}, last = {.run = end_order, .priority = -1};
+        pool_submit(&first);
+        wait_for(&ran.begun.set);
+        for (int i = 0; i < 10; i++) {
+            tasks[i] = (numbered){{.run = run_numbered}, i};
+            pool_submit(&tasks[i].task);
+        }
+        pool_submit(&last);
+        pool_signal(&ran.open);
+        wait_for(&ran.done.set);
+        for (int i = 0; i < 10; i++)
+            CHECK_INT(ran.order[i], i);
+    }
 }
 
 static numbered urgent = {{.run = run_numbered, .priority = 9}, 109},
@@ -605,24 +531,20 @@ static void run_job(pool_task *t)
 
 /* A job has the priority of the task that runs it: between two parts a more urgent task runs, and
  * one of the same priority waits for the end. The other place is taken. */
-static void between_parts(int unused)
-{
-    static const int want[] = {0, 109, 1, 2, 3, 99, 105, 103};
-    pool_task busy = {.run = wait_until_open}, job = {.run = run_job, .priority = 5};
-    (void)unused;
-    pool_submit(&busy);
-    await(&ran.begun);
-    pool_submit(&job);
-    while (__atomic_load_n(&ran.n, __ATOMIC_RELAXED) < 8)
-        pause_shortly();
-    pool_signal(&ran.open);
-    for (int i = 0; i < 8; i++)
-        CHECK_INT(ran.order[i], want[i]);
-}
-
 TEST(pool_runs_urgent_tasks_between_parts)
 {
-    in_child_with("2", between_parts, 0);
+    IN_CHILD("2") {
+        static const int want[] = {0, 109, 1, 2, 3, 99, 105, 103};
+        pool_task busy = {.run = wait_until_open}, job = {.run = run_job, .priority = 5};
+        pool_submit(&busy);
+        wait_for(&ran.begun.set);
+        pool_submit(&job);
+        while (look_at(&ran.n) < 8)
+            pause_shortly();
+        pool_signal(&ran.open);
+        for (int i = 0; i < 8; i++)
+            CHECK_INT(ran.order[i], want[i]);
+    }
 }
 
 /* The leader's part ends when a helper has taken the next one, or the task. */
@@ -632,7 +554,7 @@ static void leads(void *arg, int64_t part, int worker)
     if (part == 0) {
         pool_submit(&same.task);
         pool_signal(&ran.open);
-        while (__atomic_load_n(&ran.n, __ATOMIC_RELAXED) < 1)
+        while (look_at(&ran.n) < 1)
             pause_shortly();
         return;
     }
@@ -640,23 +562,19 @@ static void leads(void *arg, int64_t part, int worker)
 }
 
 /* A thread that has nothing to do prefers a job to a task of its priority. */
-static void helps_first(int unused)
-{
-    pool_task busy = {.run = wait_until_open, .priority = 5};
-    (void)unused;
-    pool_submit(&busy);
-    await(&ran.begun);
-    same.task.priority = 0;
-    pool_run(2, leads, NULL);
-    while (__atomic_load_n(&ran.n, __ATOMIC_RELAXED) < 2)
-        pause_shortly();
-    CHECK_INT(ran.order[0], 1);
-    CHECK_INT(ran.order[1], 105);
-}
-
 TEST(pool_helps_a_job_before_it_takes_a_task)
 {
-    in_child_with("2", helps_first, 0);
+    IN_CHILD("2") {
+        pool_task busy = {.run = wait_until_open, .priority = 5};
+        pool_submit(&busy);
+        wait_for(&ran.begun.set);
+        same.task.priority = 0;
+        pool_run(2, leads, NULL);
+        while (look_at(&ran.n) < 2)
+            pause_shortly();
+        CHECK_INT(ran.order[0], 1);
+        CHECK_INT(ran.order[1], 105);
+    }
 }
 
 /* A part that runs a job of its own: two threads must come to it, wherever the first one works. */
@@ -680,21 +598,15 @@ static void meet_all(void *arg, int64_t part, int worker)
         pause_shortly();
 }
 
-static void spreads_within(int unused)
-{
-    (void)unused;
-    for (int i = 0; i < 20; i++)
-        pool_run(2, spreads_again, NULL);
-    meeting = 0;
-    pool_run(4, meet_all, NULL);
-}
-
 TEST(pool_spreads_parts_of_parts)
 {
-    in_child_with("4", spreads_within, 0);
+    IN_CHILD("4") {
+        for (int i = 0; i < 20; i++)
+            pool_run(2, spreads_again, NULL);
+        meeting = 0;
+        pool_run(4, meet_all, NULL);
+    }
 }
-
-/* ---- Places ---- */
 
 /* Waits for a task that only this thread can run: the one place is its own. */
 static void waits_within(pool_task *t)
@@ -715,8 +627,6 @@ TEST(pool_keeps_its_place_in_a_wait)
     }
 }
 
-/* ---- Two jobs ---- */
-
 static pool_flag first_begun, second_begun, first_ended;
 
 static void part_of_first(void *arg, int64_t part, int worker)
@@ -724,7 +634,7 @@ static void part_of_first(void *arg, int64_t part, int worker)
     (void)arg, (void)worker;
     if (part == 0)
         pool_signal(&first_begun);
-    await(&second_begun);
+    wait_for(&second_begun.set);
 }
 
 static void part_of_second(void *arg, int64_t part, int worker)
@@ -732,7 +642,7 @@ static void part_of_second(void *arg, int64_t part, int worker)
     (void)arg, (void)worker;
     if (part == 0)
         pool_signal(&second_begun);
-    await(&first_ended);
+    wait_for(&first_ended.set);
 }
 
 static void *runs_first(void *unused)
@@ -743,22 +653,16 @@ static void *runs_first(void *unused)
     return NULL;
 }
 
-static void ends_older(int unused)
-{
-    (void)unused;
-    pthread_t t = begin_thread(runs_first, NULL);
-    await(&first_begun);
-    pool_run(2, part_of_second, NULL);
-    pthread_join(t, NULL);
-}
-
 /* The older job ends before the one that came later. */
 TEST(pool_ends_jobs_in_any_order)
 {
-    in_child_with("4", ends_older, 0);
+    IN_CHILD("4") {
+        pthread_t t = spawn(runs_first, NULL);
+        wait_for(&first_begun.set);
+        pool_run(2, part_of_second, NULL);
+        join(t);
+    }
 }
-
-/* ---- Many urgent tasks ---- */
 
 enum { MANY_TASKS = 20000 };
 
@@ -781,18 +685,14 @@ static void submits_one(void *arg, int64_t part, int worker)
 }
 
 /* Each part of a job leaves a more urgent task: all threads take them between parts. */
-static void runs_each_once(int unused)
-{
-    (void)unused;
-    for (int i = 1; i <= 5; i++) {
-        pool_run(MANY_TASKS, submits_one, NULL);
-        while (__atomic_load_n(&many.count, __ATOMIC_RELAXED) < i * MANY_TASKS)
-            pause_shortly();
-        CHECK_INT(many.count, i * MANY_TASKS);
-    }
-}
-
 TEST(pool_runs_each_urgent_task_once)
 {
-    in_child_with("4", runs_each_once, 0);
+    IN_CHILD("4") {
+        for (int i = 1; i <= 5; i++) {
+            pool_run(MANY_TASKS, submits_one, NULL);
+            while (__atomic_load_n(&many.count, __ATOMIC_RELAXED) < i * MANY_TASKS)
+                pause_shortly();
+            CHECK_INT(many.count, i * MANY_TASKS);
+        }
+    }
 }

@@ -641,7 +641,7 @@ static void one_program(int64_t n)
 TEST(program_random_short)
 {
     seed = test_seed(seed);
-    for (int64_t i = test_random(6000); i > 0; i--)
+    for (int64_t i = test_random(2000); i > 0; i--)
         one_program((int64_t)draw(20));
 }
 

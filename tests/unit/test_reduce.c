@@ -190,8 +190,7 @@ TEST(reduce_nan_and_nothing)
 static void check_products(kv_dtype dtype, int64_t n, int64_t depth)
 {
     OWN(test_free)
-    double *x = malloc((size_t)(n * depth + 1) * sizeof *x),
-           *y = malloc((size_t)(depth + 1) * 8);
+    double *x = malloc((size_t)(n * depth + 1) * sizeof *x), *y = malloc((size_t)(depth + 1) * 8);
     CHECK(x && y);
     for (int64_t k = 0; k < depth; k++)
         y[k] = (double)(k % 7 - 3);

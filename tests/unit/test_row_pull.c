@@ -76,8 +76,7 @@ TEST(row_pull_converts_and_crosses_contexts)
 {
     CHECK_OK(kv_set_virtual_gpus(2, &e));
     own_kv *s = open_store("device", rows("1=1.5 3=-2.5"));
-    kv_array *outs[] = {rows_as(KV_FLOAT64, "", (kv_ctx){KV_GPU, 1}),
-                        rows_as(KV_INT8, "", cpu0),
+    kv_array *outs[] = {rows_as(KV_FLOAT64, "", (kv_ctx){KV_GPU, 1}), rows_as(KV_INT8, "", cpu0),
                         rows_as(KV_FLOAT16, "", (kv_ctx){KV_CPU, 3})};
     own_array *which = ids(2, (double[]){3, 1}), *other = ids(1, (double[]){3}), *on_gpu = NULL;
     CHECK_OK(kv_array_dup(&on_gpu, which, KV_INT32, (kv_ctx){KV_GPU, 0}, &e));
@@ -101,15 +100,13 @@ TEST(row_pull_of_several_keys)
     own_array *which = ids(2, (double[]){2, 1});
     kv_array *all[] = {which, which, which};
     own_array *held = kv_array_ref(outs[1]);
-    void *data = NULL;
     own_kv *s = make("local");
     CHECK_OK(kv_init(s, keys, 2, values, NULL, &e));
     CHECK_OK(kv_row_sparse_pull(s, keys, 3, all, outs, NULL, &e));
     check_rows(outs[0], "1=0 2=2");
     check_rows(held, "1=7 2=0");
     check_rows(outs[2], "1=0 2=2");
-    CHECK_OK(kv_array_write_rows(outs[0], &data, &e));
-    memset(data, 0, 16);
+    memset(row_data(outs[0]), 0, 16);
     CHECK_OK(kv_row_sparse_pull(s, keys, 1, &which, outs, &(kv_call){.priority = -3}, &e));
     check_rows(outs[0], "1=0 2=2");
     CHECK_OK(kv_row_sparse_pull(s, NULL, 0, NULL, NULL, NULL, &e));
@@ -121,29 +118,21 @@ TEST(row_pull_of_several_keys)
 TEST(row_pull_many_rows)
 {
     enum { N = 793470 };
-    own_array *whole = NULL, *first = NULL, *which = NULL, *out = NULL;
-    void *data = NULL;
-    const void *got = NULL;
     const int64_t shape[] = {N, 1};
-    CHECK_OK(kv_array_new(&whole, KV_FLOAT32, 2, shape, cpu0, &e));
-    CHECK_OK(kv_array_write(whole, &data, &e));
-    for (int64_t i = 0; i < N; i++)
-        ((float *)data)[i] = i % 3 ? (float)i : 0; /* a third of the rows is not there */
-    CHECK_OK(kv_array_to_sparse(&first, whole, &e));
+    /* a third of the rows is not there; each id once, out of order */
+    own_array *whole = ARRAY_OF(KV_FLOAT32, 2, shape, cpu0, i % 3 ? i : 0);
+    own_array *which = ARRAY_OF(KV_INT64, 1, shape, cpu0, i * 7919 % N);
+    own_array *first = MADE(kv_array, kv_array_to_sparse, whole);
+    own_array *out = MADE(kv_array, kv_array_new_sparse, KV_FLOAT32, 2, shape, 0, NULL, cpu0);
     CHECK_INT(kv_array_nrows(first), N - (N + 2) / 3);
-    CHECK_OK(kv_array_new_raw(&which, KV_INT64, 1, shape, cpu0, &e));
-    CHECK_OK(kv_array_write(which, &data, &e));
-    for (int64_t i = 0; i < N; i++)
-        ((int64_t *)data)[i] = i * 7919 % N; /* each id once, out of order */
-    CHECK_OK(kv_array_new_sparse(&out, KV_FLOAT32, 2, shape, 0, NULL, cpu0, &e));
     own_kv *s = make("local");
     CHECK_OK(kv_init(s, &key, 1, &first, NULL, &e));
     CHECK_OK(kv_row_sparse_pull(s, &key, 1, &which, &out, NULL, &e));
     CHECK_INT(kv_array_nrows(out), N);
-    CHECK_OK(kv_array_read_rows(out, &got, &e));
+    const float *got = row_elements(out);
     for (int64_t i = 0; i < N; i++) {
         CHECK_INT(kv_array_row_ids(out)[i], i);
-        CHECK(((const float *)got)[i] == (i % 3 ? (float)i : 0));
+        CHECK(got[i] == (i % 3 ? (float)i : 0));
     }
 }
 
@@ -161,7 +150,6 @@ static void pull_again(bool full)
     kv_err e = {0};
     kv_array *first, *which, *outs[3], *other;
     void *data;
-    const void *got;
     const int64_t shape[] = {N, ROW}, one[] = {HELD};
     const kv_key keys[] = {key, key, key};
     int64_t *list = mem_alloc(N, sizeof *list, &e), held = 0;
@@ -186,12 +174,12 @@ static void pull_again(bool full)
                                     &e));
         for (int o = 0; o < 2; o++) {
             CHECK_INT(kv_array_nrows(outs[o]), HELD);
-            CHECK_OK(kv_array_read_rows(outs[o], &got, &e));
+            const float *got = row_elements(outs[o]);
             for (int64_t k = 0; k < HELD; k++) {
                 int64_t id = k * EVERY + round % EVERY;
                 CHECK_INT(kv_array_row_ids(outs[o])[k], id);
                 for (int j = 0; j < ROW; j++)
-                    CHECK(((const float *)got)[k * ROW + j] == row_value(id, full));
+                    CHECK(got[k * ROW + j] == row_value(id, full));
             }
         }
     }
@@ -212,10 +200,8 @@ TEST(row_pull_ids_beyond_32_bits)
 {
     const int64_t n = (int64_t)1 << 40, shape[] = {n, 1}, far[] = {5, n - 1};
     own_array *first = NULL, *out = NULL, *which = ids(3, (double[]){(double)n - 1, 7, 5});
-    const void *data = NULL;
-    void *to = NULL;
     CHECK_OK(kv_array_new_sparse(&first, KV_FLOAT32, 2, shape, 2, far, cpu0, &e));
-    CHECK_OK(kv_array_write_rows(first, &to, &e));
+    void *to = row_data(first);
     memcpy(to, (float[]){1, 2}, 8);
     CHECK_OK(kv_array_new_sparse(&out, KV_FLOAT32, 2, shape, 0, NULL, cpu0, &e));
     own_kv *s = make("local");
@@ -223,8 +209,7 @@ TEST(row_pull_ids_beyond_32_bits)
     CHECK_OK(kv_row_sparse_pull(s, &key, 1, &which, &out, NULL, &e));
     CHECK_INT(kv_array_nrows(out), 3);
     CHECK(kv_array_row_ids(out)[0] == 5 && kv_array_row_ids(out)[2] == n - 1);
-    CHECK_OK(kv_array_read_rows(out, &data, &e));
-    CHECK(memcmp(data, (float[]){1, 0, 2}, 12) == 0);
+    CHECK(memcmp(row_elements(out), (float[]){1, 0, 2}, 12) == 0);
     kv_array_unref(which);
     which = ids(1, (double[]){(double)n});
     CHECK_ERR(kv_row_sparse_pull(s, &key, 1, &which, &out, NULL, &e), KV_E_INDEX,
@@ -314,17 +299,10 @@ TEST(row_pull_in_program_order)
     enum { ROWS = 4000, WIDTH = 16, ROUNDS = 60 };
     const int64_t shape[] = {ROWS, WIDTH};
     kv_key keys[] = {{3, NULL}, {4, NULL}};
-    void *data = NULL;
-    const void *got = NULL;
-    own_array *one = MADE(kv_array, kv_array_new, KV_FLOAT32, 2, shape, cpu0);
-    CHECK_OK(kv_array_write(one, &data, &e));
-    for (int i = 0; i < ROWS * WIDTH; i++)
-        ((float *)data)[i] = 1;
+    own_array *one = array_full(KV_FLOAT32, 2, shape, 1, cpu0);
     own_array *first = MADE(kv_array, kv_array_to_sparse, one);
-    own_array *which = MADE(kv_array, kv_array_new_raw, KV_INT32, 1, (int64_t[]){ROWS / 2}, cpu0);
-    CHECK_OK(kv_array_write(which, &data, &e));
-    for (int i = 0; i < ROWS / 2; i++)
-        ((int32_t *)data)[i] = ROWS - 1 - 2 * i; /* the odd rows, backwards */
+    own_array *which = /* the odd rows, backwards */
+        ARRAY_OF(KV_INT32, 1, (int64_t[]){ROWS / 2}, cpu0, ROWS - 1 - 2 * i);
     kv_array *out = MADE(kv_array, kv_array_new_sparse, KV_FLOAT32, 2, shape, 0, NULL, cpu0);
     own_array *all = MADE(kv_array, kv_array_new_sparse, KV_FLOAT32, 2, shape, 0, NULL, cpu0);
     own_kv *s = make("local");
@@ -337,12 +315,12 @@ TEST(row_pull_in_program_order)
         CHECK_OK(kv_row_sparse_pull(s, &keys[1], 1, &which, &out, NULL, &e)); /* other contents */
     }
     CHECK_OK(kv_pull(s, &keys[1], 1, &all, &(kv_call){.flags = KV_FILL_SPARSE}, &e));
-    CHECK_OK(kv_array_read_rows(all, &got, &e));
+    const float *got = row_elements(all);
     for (int i = 0; i < ROWS * WIDTH; i++)
-        CHECK(((const float *)got)[i] == (i / WIDTH % 2 ? 1 + ROUNDS * (ROUNDS + 3) / 2 : 1));
+        CHECK(got[i] == (i / WIDTH % 2 ? 1 + ROUNDS * (ROUNDS + 3) / 2 : 1));
     CHECK_INT(kv_array_nrows(out), ROWS / 2);
-    CHECK_OK(kv_array_read_rows(out, &got, &e));
-    CHECK(((const float *)got)[0] == 1 + ROUNDS * (ROUNDS + 3) / 2);
+    got = row_elements(out);
+    CHECK(got[0] == 1 + ROUNDS * (ROUNDS + 3) / 2);
     CHECK_OK(kv_row_sparse_pull(s, keys, 1, &which, &out, NULL, &e));
     kv_array_unref(out); /* the pull that is pending keeps what it needs */
 }
@@ -422,19 +400,17 @@ TEST(row_pull_fills_sparse_outs)
     own_array *d = dense();
     kv_array *outs[] = {rows_as(KV_FLOAT64, "4=2", (kv_ctx){KV_CPU, 2}),
                         rows("4=2"), dense(), dense()};
-    const void *data = NULL;
     int64_t ignored = -1;
     kv_call how = {.flags = KV_FILL_SPARSE, .ignored = &ignored};
-    void *to = array_data(d);
-    memcpy(to, (float[10]){0, 0, 0, 0, 7, 7}, 40);
+    memcpy(array_data(d), (float[10]){0, 0, 0, 0, 7, 7}, 40);
     CHECK_OK(kv_init(s, &four, 1, &d, NULL, &e));
     CHECK_OK(kv_pull(s, keys, 4, outs, &how, &e));
     CHECK_INT(ignored, 0);
     check_rows(outs[0], "1=1.5 3=0"); /* a row of zeros that is held stays */
     check_rows(outs[1], "2=7");
-    CHECK_OK(kv_array_read(outs[2], &data, &e));
+    const void *data = array_elements(outs[2]);
     CHECK(memcmp(data, (float[10]){0, 0, 0, 0, 7, 7}, 40) == 0);
-    CHECK_OK(kv_array_read(outs[3], &data, &e));
+    data = array_elements(outs[3]);
     CHECK(memcmp(data, (float[10]){0, 0, 1.5f, 1.5f}, 40) == 0);
     for (int i = 0; i < 4; i++)
         kv_array_unref(outs[i]);

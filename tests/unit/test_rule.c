@@ -350,13 +350,8 @@ static void update(const char *rule, kv_dtype dtype, void *stored, const void *i
     rule_update u;
     CHECK_OK(make(rule, dtype, (rule_given){.key = {7, NULL}, .t = 1, .row = 1, .size = n}, &u));
     own_mem void *scratch = mem_alloc_data(plan_scratch_bytes(u.plan, n, 0), &e);
-    plan_arrays a = {.stored = stored,
-                     .stored_dtype = dtype,
-                     .size = n,
-                     .row = 1,
-                     .input = input_at,
-                     .input_dtype = dtype,
-                     .arg = &(given_input){input, dtype}};
+    plan_arrays a = {.stored = stored, .stored_dtype = dtype, .size = n, .row = 1,
+                     .input = input_at, .input_dtype = dtype, .arg = &(given_input){input, dtype}};
     plan_run(u.plan, &a, scratch);
     rule_update_release(&u);
 }
@@ -479,12 +474,7 @@ TEST(rule_update_integers)
 
 TEST(rule_update_integer_refusals)
 {
-    static const struct {
-        const char *rule;
-        kv_code code;
-        const char *text;
-        int col;
-    } cases[] = {
+    static const struct { const char *rule; kv_code code; const char *text; int col; } cases[] = {
         {"{ stored += input / 2 }", KV_E_DTYPE,
          "a rule on a key of int32 computes in integers, which have no `/`", 13},
         {"{ stored += sqrt(input) }", KV_E_DTYPE,
@@ -583,18 +573,10 @@ static void update_states(const char *rule, float *stored, const float *input, i
     given.lr = 0.5;
     given.sparse_input = present != NULL;
     CHECK_OK(rule_case_make(&b, &given, true, &u, NULL, &e));
-    plan_arrays a = {.stored = stored,
-                     .stored_dtype = KV_FLOAT32,
-                     .size = n,
-                     .row = row,
-                     .input = input_at,
-                     .input_dtype = KV_FLOAT32,
-                     .input_lies = lies ? input : NULL,
-                     .rows = present,
-                     .nrows = npresent,
-                     .input_rows = input_at,
-                     .arg = &(given_input){input, KV_FLOAT32},
-                     .t = t};
+    plan_arrays a = {.stored = stored, .stored_dtype = KV_FLOAT32, .size = n, .row = row,
+                     .input = input_at, .input_dtype = KV_FLOAT32,
+                     .input_lies = lies ? input : NULL, .rows = present, .nrows = npresent,
+                     .input_rows = input_at, .arg = &(given_input){input, KV_FLOAT32}, .t = t};
     for (int i = 0; i < 2 && states; i++)
         a.states[i] = states[i];
     own_mem void *scratch = mem_alloc_data(plan_scratch_bytes(u.plan, n, 0), &e);
@@ -846,13 +828,8 @@ typedef struct case_run {
 
 static void run_case(case_run *r, kv_dtype dtype, const double *from, const void *input)
 {
-    plan_arrays a = {.stored = r->stored,
-                     .stored_dtype = dtype,
-                     .size = CASE_SIZE,
-                     .row = 1,
-                     .input = input_at,
-                     .input_dtype = dtype,
-                     .arg = &(given_input){input, dtype},
+    plan_arrays a = {.stored = r->stored, .stored_dtype = dtype, .size = CASE_SIZE, .row = 1,
+                     .input = input_at, .input_dtype = dtype, .arg = &(given_input){input, dtype},
                      .pool = r->u.pool};
     convert_elements(r->stored, dtype, from, KV_FLOAT64, CASE_SIZE);
     if (r->rc || !r->u.plan)

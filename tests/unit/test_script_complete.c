@@ -136,21 +136,17 @@ TEST(script_complete_values)
 TEST(script_complete_words_of_commands)
 {
     CHECK_WORDS(
-        {"use ", "b|kv"}, {"help pus", "push|pushpull"},
-        {"set print.p", "print.precision"},
+        {"use ", "b|kv"}, {"help pus", "push|pushpull"}, {"set print.p", "print.precision"},
         {"set print.format ", "\"csv\"|\"json\"|\"legacy\"|\"mxnet\"|\"numpy\"|\"raw\"|\"repr\""},
         {"set print.format \"l", "legacy\""}, {"set-updater ", "assign|scale"},
-        {"set-updater sc", "scale"},
-        {"set-updater scale --", "--by|--fresh|--warm-up"},
+        {"set-updater sc", "scale"}, {"set-updater scale --", "--by|--fresh|--warm-up"},
         {"set-optimizer ada", "adabelief|adadelta|adagrad|adam|adamax|adamw"},
-        {"set-optimizer sc", "scale"},
-        {"set-gradient-compression ", "1bit|2bit|none"},
+        {"set-optimizer sc", "scale"}, {"set-gradient-compression ", "1bit|2bit|none"},
         {"set-gradient-compression 2bit --th", "--threshold"},
         {"set-optimizer sgd --mom", "--momentum"},
         {"set-optimizer Adam --be", "--begin-num-update|--beta1|--beta2"},
         {"set-optimizer adam --be 1 --lr", "--lr-mult|--lr-scheduler"},
-        {"set-optimizer adam --lr-scheduler f", "factor("},
-        {"set-optimizer --up", "--update"},
+        {"set-optimizer adam --lr-scheduler f", "factor("}, {"set-optimizer --up", "--update"},
         {"set-optimizer adam be", "begin_num_update=|beta1=|beta2="},
         {"set-optimizer adam wd=0.1 lr", "lr_mult=|lr_scheduler="},
         {"set-updater { sto", "stored"}, {"set-updater { stored += flo", "floor("},
@@ -164,19 +160,16 @@ TEST(script_complete_words_of_commands)
         {"pull conv --out g --", "--ctx|--ignore-sparse|--priority|--since"},
         {"pull conv --ignore-sparse f", "false"},
         {"row-sparse-pull conv --", "--ctx|--out|--priority|--row-ids"},
-        {"pull conv --ctx c", "cpu(0)"}, {"create loc", "local"},
-        {"merge tie", "ties"},           {"merge dare", "dare_linear|dare_ties"},
-        {"merge ties a --de", "--density"},
+        {"pull conv --ctx c", "cpu(0)"}, {"create loc", "local"}, {"merge tie", "ties"},
+        {"merge dare", "dare_linear|dare_ties"}, {"merge ties a --de", "--density"},
         {"merge dare-ties a --s", "--scale|--seed|--shard-size|--strict"},
         {"merge ties a --density 0.5 --", "--base|--density|--drop-metadata|--dtype|"
                                           "--exclude|--force|--keep-first|--metadata|"
                                           "--normalize|--out|--raw|--scale|..."},
-        {"merge ties a --weights le", "learning_rate|len("},
-        {"merge ties a --dtype BF", "BF16"},           {"merge { merged = mo", "models"},
-        {"merge { merged = tr", "trimmed_mean(|true"}, {"merge { fo", "for"},
-        {"help merge ti", "ties"},                     {"help optimizer nad", "nadam"},
-        {"help language lo", "loops"},
-        {"help language st", "statements|stores|strings"});
+        {"merge ties a --weights le", "learning_rate|len("}, {"merge ties a --dtype BF", "BF16"},
+        {"merge { merged = mo", "models"}, {"merge { merged = tr", "trimmed_mean(|true"},
+        {"merge { fo", "for"}, {"help merge ti", "ties"}, {"help optimizer nad", "nadam"},
+        {"help language lo", "loops"}, {"help language st", "statements|stores|strings"});
     session s;
     begin(&s);
     CHECK(offers(&s, "create ", "local"));
@@ -188,13 +181,11 @@ TEST(script_complete_words_of_commands)
 TEST(script_complete_parameters)
 {
     CHECK_WORDS(
-        {"ones(2, dt", "dtype="},
-        {"ones(2, dtype=\"float", "float16\"|float32\"|float64\""},
+        {"ones(2, dt", "dtype="}, {"ones(2, dtype=\"float", "float16\"|float32\"|float64\""},
         {"ones(2, dtype=bf", "\"bfloat16\""},
         {"ones(2, dtype=", "\"bfloat16\"|\"bool\"|\"float16\"|\"float32\"|\"float64\"|\"int32\"|"
                            "\"int64\"|\"int8\"|\"uint8\""},
-        {"ones(2, ctx=c", "cpu(0)"}, {"ones(2)@gpu(3", ""},
-        {"ones(2)@c", "cpu(0)"},
+        {"ones(2, ctx=c", "cpu(0)"}, {"ones(2)@gpu(3", ""}, {"ones(2)@c", "cpu(0)"},
         {"ones(2)@g", "g|gpu(0)|gpu(1)|gpu(2)|gpu(3)|gpu(4)|gpu(5)|gpu(6)|gpu(7)"},
         {"a.astype(\"int", "int32\"|int64\"|int8\""}, {"load(\"x\", header=", "false|true"},
         {"load(\"x\", format=\"nd", "ndjson\""});

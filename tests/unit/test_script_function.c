@@ -360,10 +360,9 @@ TEST(function_reductions)
     refused("sum(ones(2), axis=1)", KV_E_INDEX, "axis 1 is out of range: the array has 1 axis");
     refused("sum(ones(2), axis=\"a\")", KV_E_DTYPE, "axis is an integer, not a text");
     refused("max(ones(2), 3, axis=0)", KV_E_USAGE, "max() with axis= takes one array");
-    refused(
-        "dot(ones(2,3), ones(2,3))", KV_E_SHAPE,
-        "dot() of shapes (2, 3) and (2, 3): the last axis of the first must be as long as the "
-        "first axis of the second");
+    refused("dot(ones(2,3), ones(2,3))", KV_E_SHAPE,
+            "dot() of shapes (2, 3) and (2, 3): the last axis of the first must be as long as the "
+            "first axis of the second");
     check_error("dot(ones(2,3,4), ones(4))", KV_E_SHAPE,
                 "dot() of shapes (2, 3, 4) and (4,): the last axis of the first must be as long as "
                 "the first axis of the second",

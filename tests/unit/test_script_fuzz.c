@@ -273,14 +273,14 @@ TEST(script_fuzz_seeds)
 
 TEST(script_fuzz_texts)
 {
-    check_texts(test_seed(20151203), test_random(50000));
+    check_texts(test_seed(20151203), test_random(17000));
 }
 
 /* Keys, rules and paths by themselves, from the first byte on. */
 TEST(script_fuzz_parts)
 {
     random_text r = {.state = test_seed(42)};
-    for (int64_t i = 0, n = test_random(12000); i < n; i++) {
+    for (int64_t i = 0, n = test_random(4000); i < n; i++) {
         make_text(&r);
         for (int part = 0; part < 4; part++) {
             lang_text t;
@@ -304,7 +304,7 @@ TEST(script_fuzz_parts)
 TEST(script_fuzz_memory)
 {
     random_text r = {.state = test_seed(7)};
-    for (int64_t i = 0, n = test_random(10000); i < n; i++) {
+    for (int64_t i = 0, n = test_random(3300); i < n; i++) {
         make_text(&r);
         lang_text t;
         lang_begin_bytes(&t, r.text, r.n);
@@ -377,7 +377,7 @@ static void type_texts(uint64_t seed, int n)
 
 TEST(script_fuzz_completion)
 {
-    type_texts(test_seed(20260117), (int)test_random(1000));
+    type_texts(test_seed(20260117), (int)test_random(330));
 }
 
 TEST(script_fuzz_completion_of_seeds)

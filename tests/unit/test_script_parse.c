@@ -54,8 +54,7 @@ TEST(script_parse_blank_rule)
          "\"03\" for a text key; a whole number begins with no 0"},
         {"init 3..-05 5", "1:9-12", "`-05` is not a key",
          "\"-05\" for a text key; a whole number begins with no 0"},
-        {"init 3a 5", "1:6-8", "`3a` is not a key",
-         "\"3a\" for a text key, (3a) to compute one"},
+        {"init 3a 5", "1:6-8", "`3a` is not a key", "\"3a\" for a text key, (3a) to compute one"},
         {"push 3 ones (2,3)", "1:8-12", "`ones` is a function and stands without its arguments",
          "write no blank before the bracket: ones(…)", KV_E_USAGE},
         {"push 3 - a", "1:8-9", "`-` joins two values, but the word before it is a key",
@@ -64,14 +63,12 @@ TEST(script_parse_blank_rule)
 
 TEST(script_parse_commands)
 {
-    LANG_TREES(script,
-        {"", ""}, {"\n;;\n# c\n", ""},
-        {"type", "(type)"},
+    LANG_TREES(
+        script, {"", ""}, {"\n;;\n# c\n", ""}, {"type", "(type)"},
         {"type; rank\nnum-workers", "(type) (rank) (num-workers)"},
         {"num_workers", "(num-workers)"},       {"create", "(create _)"},
         {"create local", "(create \"local\")"}, {"create 2bit", "(create \"2bit\")"},
-        {"create $t --name b", "(create t (--name \"b\"))"},
-        {"pull w", "(pull (key w))"},
+        {"create $t --name b", "(create t (--name \"b\"))"}, {"pull w", "(pull (key w))"},
         {"pull 5,7 -> v", "(pull (keys 5 7) (-> v))"}, {"pull w->v", "(pull (key w) (-> v))"},
         {"pull w -> v --priority -1", "(pull (key w) (-> v) (--priority (- 1)))"},
         {"pull --priority 1 w", "(pull (key w) (--priority 1))"},
@@ -82,20 +79,16 @@ TEST(script_parse_commands)
         {"pull w >> \"a b.csv\"", "(pull (key w) (>> \"a b.csv\"))"},
         {"pull w > $f", "(pull (key w) (> f))"},
         {"pull w | head -1; # }", "(pull (key w) (| head -1; # }))"},
-        {"pull w |cat\r\ntype", "(pull (key w) (| cat)) (type)"},
-        {"pull * ", "(pull (keys ~*))"}, {"list", "(list _)"},
-        {"list fc*", "(list \"fc*\")"},  {"info", "(info _)"},
-        {"info 3,5", "(info (keys 3 5))"},
-        {"write a*2 f.csv", "(write (* a 2) <f.csv>)"},
+        {"pull w |cat\r\ntype", "(pull (key w) (| cat)) (type)"}, {"pull * ", "(pull (keys ~*))"},
+        {"list", "(list _)"}, {"list fc*", "(list \"fc*\")"}, {"info", "(info _)"},
+        {"info 3,5", "(info (keys 3 5))"}, {"write a*2 f.csv", "(write (* a 2) <f.csv>)"},
         {"write a -", "(write a <->)"}, {"write a - ; type", "(write a <->) (type)"},
         {"write a - # to stdout", "(write a <->)"},
-        {"set print.precision 4", "(set \"print.precision\" 4)"},
-        {"quit", "(quit _)"}, {"quit 3", "(quit 3)"},
-        {"help push", "(help \"push\" _)"},
+        {"set print.precision 4", "(set \"print.precision\" 4)"}, {"quit", "(quit _)"},
+        {"quit 3", "(quit 3)"}, {"help push", "(help \"push\" _)"},
         {"help row-sparse", "(help \"row-sparse\" _)"},
-        {"help \"gradient\"", "(help \"gradient\" _)"},
-        {"?", "(help _)"}, {"?push", "(help \"push\")"},
-        {"? push", "(help \"push\")"},
+        {"help \"gradient\"", "(help \"gradient\" _)"}, {"?", "(help _)"},
+        {"?push", "(help \"push\")"}, {"? push", "(help \"push\")"},
         {"source (\"a\" + \".kv\")", "(source (+ \"a\" \".kv\"))"},
         {"source a.kv", "(source <a.kv>)"}, {"init w \\\n 3", "(init (key w) [3])"},
         {"init w [1,\n2]", "(init (key w) [[1 2]])"},
@@ -158,9 +151,8 @@ TEST(script_parse_print)
         {"print (a, b), c", "(print [(, a b) c])"},
         {"print f\"loss {x:.3f}\"", "(print [(f \"loss \" {x :.3f})])"},
         {"print \"%d\" % key", "(print [(% \"%d\" key)])"},
-        {"print a > f.csv", "(print [a] (> <f.csv>))"},
-        {"print (a > b)", "(print [(> a b)])"}, {"print a >= b", "(print [(>= a b)])"},
-        {"print [1, 2] | cat", "(print [[1 2]] (| cat))"},
+        {"print a > f.csv", "(print [a] (> <f.csv>))"}, {"print (a > b)", "(print [(> a b)])"},
+        {"print a >= b", "(print [(>= a b)])"}, {"print [1, 2] | cat", "(print [[1 2]] (| cat))"},
         {"assert a < b, \"no\"", "(assert [(< a b) \"no\"])"},
         {"assert(a == b)", "(assert [(== a b)])"},
         {"assert(a > b, \"no\")", "(assert [(> a b) \"no\"])"});
@@ -343,10 +335,7 @@ TEST(script_parse_errors)
 TEST(script_parse_complete)
 {
     language_init();
-    static const struct {
-        const char *text;
-        bool complete;
-    } cases[] = {
+    static const struct { const char *text; bool complete; } cases[] = {
         {"", true},         {"type", true},
         {"a = (1,", false}, {"a = (1,\n2)", true},
         {"if a {", false},  {"if a {\n type\n", false},
@@ -381,10 +370,7 @@ TEST(script_parse_complete)
 
 TEST(script_parse_depth)
 {
-    static const struct {
-        const char *head, *piece, *middle, *piece2;
-        int deepest;
-    } cases[] = {
+    static const struct { const char *head, *piece, *middle, *piece2; int deepest; } cases[] = {
         {"", "if a {", "", "}", PARSE_MAX_DEPTH},
         {"", "for i in a {", "", "}", PARSE_MAX_DEPTH},
         {"", "while a {", "", "}", PARSE_MAX_DEPTH},
@@ -429,7 +415,7 @@ TEST(script_parse_long_lines)
         "> ", "-> ", "5,", "\r", ";", "def f(", "\xff", "if a {} el", "set-updater {", "updater a{",
         "print a, ", "\\\n", "push 3 ", "=", "'a' "};
     for (size_t i = 0; i < sizeof pieces / sizeof *pieces; i++) {
-        int n = (int)((1 << 20) / strlen(pieces[i]));
+        int n = (int)((1 << 18) / strlen(pieces[i]));
         own_text *text = lang_repeated("", pieces[i], n, "", "", "");
         LANG_TEXT(t, text);
         language_init();

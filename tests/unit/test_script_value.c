@@ -107,8 +107,7 @@ TEST(value_kinds)
 {
     OWN(value_release) value numbers = LIST(2, value_int(1), LIST(1, value_float(2)));
     OWN(value_release)
-    value mixed = LIST(2, value_int(1), text("a")),
-          none = items(VALUE_LIST, 0, NULL);
+    value mixed = LIST(2, value_int(1), text("a")), none = items(VALUE_LIST, 0, NULL);
     OWN(value_release) value tuple = TUPLE(1, value_int(1)), hi = text("hi");
     CHECK(value_is_numbers(numbers));
     CHECK(!value_is_numbers(mixed) && !value_is_numbers(none) && value_is_numbers(tuple));

@@ -7,11 +7,7 @@
 /* 0, 1, 2, … as int32. */
 static kv_array *counting(int ndim, const int64_t *shape)
 {
-    kv_array *a = MADE(kv_array, kv_array_new, KV_INT32, ndim, shape, cpu0);
-    int32_t *data = array_data(a);
-    for (int i = 0; i < (int)kv_array_size(a); i++)
-        data[i] = i;
-    return a;
+    return ARRAY_OF(KV_INT32, ndim, shape, cpu0, i);
 }
 
 static void check_ints(kv_array *a, int n, const int32_t *want)
@@ -40,18 +36,12 @@ TEST(slice_spans)
     /* from, to, step, len; then from, n as Python's range(*slice(from, to, step).indices(len)) has
      */
     static const int64_t cases[][6] = {
-        {0, 3, 1, 5, 0, 3},
-        {-2, 9, 1, 5, 3, 2},
-        {4, 1, -1, 5, 4, 3},
-        {9, -9, -2, 5, 4, 3},
-        {3, 3, 1, 5, 3, 0},
-        {3, 3, 2, 5, 3, 0},
-        {3, 3, -2, 5, 3, 0},
-        {-9, 2, 1, 5, 0, 2},
-        {0, 5, 7, 5, 0, 1},
-        {5, 0, 1, 5, 5, 0},
-        {0, 0, -1, 0, -1, 0},
-        {INT64_MIN, INT64_MAX, INT64_MAX, 5, 0, 1},
+        {0, 3, 1, 5, 0, 3},                         {-2, 9, 1, 5, 3, 2},
+        {4, 1, -1, 5, 4, 3},                        {9, -9, -2, 5, 4, 3},
+        {3, 3, 1, 5, 3, 0},                         {3, 3, 2, 5, 3, 0},
+        {3, 3, -2, 5, 3, 0},                        {-9, 2, 1, 5, 0, 2},
+        {0, 5, 7, 5, 0, 1},                         {5, 0, 1, 5, 5, 0},
+        {0, 0, -1, 0, -1, 0},                       {INT64_MIN, INT64_MAX, INT64_MAX, 5, 0, 1},
         {INT64_MAX, INT64_MIN, INT64_MIN, 5, 4, 1},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

@@ -134,8 +134,7 @@ TEST(sort_quantiles_of_inf)
 {
     double x[4];
     own_array *a = MADE(kv_array, kv_array_new, KV_FLOAT64, 1, (int64_t[]){4}, cpu0);
-    void *data = array_data(a);
-    memcpy(data, (double[]){INFINITY, 1, INFINITY, 2}, sizeof x);
+    memcpy(array_data(a), (double[]){INFINITY, 1, INFINITY, 2}, sizeof x);
     kv_array *q = MADE(kv_array, sort_quantiles, a, (double[]){0, 1. / 3, 5. / 6, 1}, 4, 0);
     array_read_all(q, x);
     CHECK(x[0] == 1 && x[1] == 2 && x[2] == INFINITY && x[3] == INFINITY);

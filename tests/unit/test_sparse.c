@@ -15,10 +15,8 @@
 /* A 5 x 2 array that holds n rows; element j of the k-th is x[2 * k + j]. */
 static kv_array *rows(int n, const int64_t *ids, const double *x, kv_dtype dtype)
 {
-    void *data = NULL;
     kv_array *a = MADE(kv_array, kv_array_new_sparse, dtype, 2, (int64_t[]){5, 2}, n, ids, cpu0);
-    CHECK_OK(kv_array_write_rows(a, &data, &e));
-    convert_elements(data, dtype, x, KV_FLOAT64, 2 * n);
+    convert_elements(row_data(a), dtype, x, KV_FLOAT64, 2 * n);
     return a;
 }
 
@@ -45,7 +43,6 @@ static void check_ids(kv_array *a, int n, const int64_t *want)
 
 TEST(sparse_new)
 {
-    const void *data = NULL;
     own_array *a = MADE(kv_array, kv_array_new_sparse, KV_FLOAT32, 3, (int64_t[]){1000000, 2, 2}, 2,
                         (int64_t[]){7, 999999}, (kv_ctx){KV_CPU, 3});
     check_ids(a, 2, (int64_t[]){7, 999999});
@@ -53,9 +50,9 @@ TEST(sparse_new)
     CHECK_INT(kv_array_size(a), 4000000);
     CHECK_INT(kv_array_bytes(a), 2 * 4 * 4 + 2 * 8);
     CHECK_INT(kv_array_ctx(a).id, 3);
-    CHECK_OK(kv_array_read_rows(a, &data, &e));
+    const float *data = row_elements(a);
     for (int i = 0; i < 8; i++)
-        CHECK(((const float *)data)[i] == 0);
+        CHECK(data[i] == 0);
     kv_array_unref(a);
     CHECK_OK(kv_array_new_sparse(&a, KV_INT8, 1, (int64_t[]){3}, 0, NULL, cpu0, &e));
     check_ids(a, 0, NULL);
@@ -196,14 +193,13 @@ TEST(sparse_sums_many)
     uint32_t r = 1;
     for (int i = 0; i < N; i++) {
         int64_t ids[ROWS], n = 0;
-        void *data = NULL;
         for (int64_t k = 0; k < ROWS - 1; k++)
             if ((r = r * 1664525 + 1013904223) >> 28 == 0)
                 ids[n++] = k;
         CHECK_OK(kv_array_new_sparse(&v[i], KV_INT32, 1, (int64_t[]){ROWS}, n, ids, cpu0, &e));
-        CHECK_OK(kv_array_write_rows(v[i], &data, &e));
+        int32_t *data = row_data(v[i]);
         for (int64_t k = 0; k < n; k++) {
-            ((int32_t *)data)[k] = i + 1;
+            data[k] = i + 1;
             want[ids[k]] += i + 1;
             held[ids[k]] = true;
         }

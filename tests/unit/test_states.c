@@ -1,7 +1,7 @@
 /* states: what servers keep comes to a worker and goes back as an image, and one that is damaged on
  * its way changes nothing. A worker and two servers in this process; the net is the functions at
  * the head, which may damage a message. */
-#include "test.h"
+#include "test_array.h"
 
 #include "core/slot.h"
 #include "core/state_file.h"
@@ -206,11 +206,7 @@ static void set_optimizer(kv *store)
 
 static kv_array *filled(const int64_t *shape, kv_dtype dtype, float x)
 {
-    own_array *one = MADE(kv_array, kv_array_new, KV_FLOAT32, 2, shape, (kv_ctx){0});
-    float *data = array_data(one);
-    for (int64_t i = 0; i < kv_array_size(one); i++)
-        data[i] = x + (float)i;
-    return MADE(kv_array, kv_array_dup, one, dtype, (kv_ctx){0});
+    return ARRAY_OF(dtype, 2, shape, cpu0, x + (float)i);
 }
 
 /* pushes: of every part, other values each time. */
@@ -305,10 +301,7 @@ static void check_range(const kv_array *whole, int64_t from, const kv_array *of)
 static int check_states(void *arg, kv_err *e)
 {
     (void)arg, (void)e;
-    static const struct {
-        int slot;
-        int64_t from;
-    } at[PARTS] = {{0, 0}, {1, 0}, {1, 10}};
+    static const struct { int slot; int64_t from; } at[PARTS] = {{0, 0}, {1, 0}, {1, 10}};
     const optimizer *o = w.store->updater.optimizer;
     for (int i = 0; i < PARTS; i++) {
         const slot *whole = &w.store->slots.items[at[i].slot], *x = part_slot(i);

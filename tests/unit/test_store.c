@@ -192,16 +192,15 @@ TEST(store_callback_may_keep_its_arrays)
     own_kv *s = make("local");
     kept k = {0};
     own_array *value = filled(1);
-    void *data = NULL;
     init_with(s, id(3), filled(0));
     CHECK_OK(kv_set_updater(s, keep, &k, NULL, &e));
     CHECK_OK(kv_push(s, &(kv_key){.id = 3}, 1, &value, NULL, &e));
     CHECK(k.input != value);
     check_key(s, id(3), 5);
-    CHECK_OK(kv_array_write(k.stored, &data, &e));
-    ((float *)data)[0] = 99;
-    CHECK_OK(kv_array_write(k.input, &data, &e));
-    ((float *)data)[0] = 99;
+    float *data = array_data(k.stored);
+    data[0] = 99;
+    data = array_data(k.input);
+    data[0] = 99;
     check_key(s, id(3), 5);
     check_array(value, 1);
     kv_array_unref(k.input);
@@ -474,91 +473,21 @@ TEST(store_zero_size_and_zero_dimensions)
     CHECK_OK(kv_pull(s, keys, 2, values, NULL, &e));
 }
 
-/* ---- Descriptions, registration ---- */
-
-typedef struct seen {
-    int rows;
-    char text[512];
-} seen;
-
-static int see(void *arg, const kv_field *fields, int n, kv_err *e)
-{
-    seen *s = arg;
-    (void)e;
-    s->rows++;
-    for (int i = 0; i < n; i++) {
-        size_t len = strlen(s->text), room = sizeof s->text - len;
-        if (fields[i].text)
-            snprintf(s->text + len, room, "%s=%s;", fields[i].name, fields[i].text);
-        else
-            snprintf(s->text + len, room, "%s=%d;", fields[i].name, (int)fields[i].number);
-    }
-    return s->rows == 2 ? KV_E_INTERRUPTED : KV_OK;
-}
+/* ---- Descriptions ---- */
 
 TEST(store_describe)
 {
     own_kv *s = make("device");
-    seen row = {0}, types_seen = {0};
+    seen_rows row = {0}, types_seen = {.last = 2};
     init_with(s, id(1), filled(1));
-    CHECK_OK(kv_describe(s, "store", see, &row, &e));
-    CHECK_TEXT(row.text,
-               "type=device;rank=0;num_workers=1;updater=assign;compression=none;keys=1;bytes=64;");
-    CHECK_INT(kv_describe(NULL, "types", see, &types_seen, &e), KV_E_INTERRUPTED);
+    CHECK_OK(kv_describe(s, "store", see_rows, &row, &e));
+    CHECK_TEXT(row.text, "type=device rank=0 num_workers=1 updater=assign compression=none keys=1 "
+                         "bytes=64 \n");
+    CHECK_INT(kv_describe(NULL, "types", see_rows, &types_seen, &e), KV_E_INTERRUPTED);
     CHECK_TEXT(types_seen.text,
-               "name=local;aliases=local_update_cpu local_allreduce_cpu;available=1;reason=;"
-               "name=device;aliases=local_allreduce_device;available=1;reason=;");
-    CHECK_CODE(kv_describe(NULL, "store", see, &row, &e), KV_E_USAGE);
-}
-
-static int open_nothing(kv *store, const kv_opt *opts, int nopts, void **self, kv_err *e)
-{
-    (void)store, (void)opts, (void)nopts, (void)e;
-    *self = NULL;
-    return KV_OK;
-}
-
-static int refuse(void *self, const kv_pairs *pairs, const kv_call *how, kv_err *e)
-{
-    (void)self, (void)how;
-    return kv_err_set(e, KV_E_UNSUPPORTED, "no place for %d arrays", (int)pairs->n);
-}
-
-static int rank_two(void *self)
-{
-    (void)self;
-    return 2;
-}
-
-TEST(store_registered_types)
-{
-    static const char *const names[] = {"MyStore", NULL}, *const taken[] = {"Device", NULL};
-    static const kv_type_ops mine = {.size = sizeof mine,
-                                     .version = KV_TYPE_VERSION,
-                                     .names = names,
-                                     .open = open_nothing,
-                                     .init = refuse,
-                                     .push = refuse,
-                                     .pull = refuse,
-                                     .rank = rank_two};
-    kv_type_ops other = mine;
-    CHECK_OK(kv_register_type(&mine, &e));
-    own_kv *s = make("mystore");
-    CHECK_TEXT(kv_type(s), "MyStore");
-    CHECK_INT(kv_rank(s), 2);
-    own_array *a = filled(1);
-    kv_key k = id(1);
-    CHECK_ERR(kv_push(s, &k, 1, &a, NULL, &e), KV_E_UNSUPPORTED, "no place for 1 arrays");
-    CHECK_ERR(kv_register_type(&mine, &e), KV_E_NAME, "there is a store type \"MyStore\" already");
-    other.names = taken;
-    CHECK_ERR(kv_register_type(&other, &e), KV_E_NAME, "there is a store type \"device\" already");
-    other.names = (const char *const[]){"new", NULL};
-    other.push = NULL;
-    CHECK_ERR(kv_register_type(&other, &e), KV_E_VALUE,
-              "the table of a type needs a name, open, and init, push, pull or pushpull, "
-              "broadcast");
-    other.version = 2;
-    CHECK_INT(kv_register_type(&other, &e), KV_E_VALUE);
+               "name=local aliases=local_update_cpu local_allreduce_cpu available=1 reason= \n"
+               "name=device aliases=local_allreduce_device available=1 reason= \n");
+    CHECK_CODE(kv_describe(NULL, "store", see_rows, &row, &e), KV_E_USAGE);
 }
 
 /* ---- Out of memory at every place ---- */

@@ -63,14 +63,13 @@ TEST(store_async_a_write_waits_for_the_store_to_have_read)
 {
     own_kv *s = new_store(NULL);
     own_array *a = large_full(1), *out = large_full(0);
-    void *data = NULL;
     CHECK_OK(kv_init(s, keys, 1, &a, NULL, &e));
     for (int i = 0; i < 20; i++) {
         CHECK_OK(kv_push(s, keys, 1, &a, NULL, &e));
         CHECK_OK(kv_pull(s, keys, 1, &out, NULL, &e));
-        CHECK_OK(kv_array_write(a, &data, &e)); /* also: the operation is no holder of a */
+        float *data = array_data(a); /* also: the operation is no holder of a */
         for (int64_t j = 0; j < large[0]; j++)
-            ((float *)data)[j] = (float)i;
+            data[j] = (float)i;
         check_array(out, i ? (float)(i - 1) : 1);
     }
 }

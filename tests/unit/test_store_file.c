@@ -154,17 +154,14 @@ TEST(store_file_refuses_callbacks)
 
 TEST(store_file_device_keys_begin_on_the_cpu)
 {
-    own_array *cpu = filled(4), *gpu = NULL;
-    kv_key key = id(3);
     IN_FOLDER(FILE_NAME, NULL);
     own_kv *s = make("device");
     CHECK_OK(kv_set_virtual_gpus(2, &e));
-    CHECK_OK(kv_array_dup(&gpu, cpu, KV_FLOAT32, (kv_ctx){KV_GPU, 1}, &e));
-    init_with(s, key, filled(1));
-    CHECK_OK(kv_push(s, &key, 1, &gpu, NULL, &e));
+    init_with(s, id(3), filled(1));
+    push_one(s, id(3), filled_as(KV_FLOAT32, 4, (kv_ctx){KV_GPU, 1}));
     s = save_and_load(s, FILE_NAME);
     CHECK_INT(info_at(s, 0).ctx.device, KV_CPU);
-    check_key(s, key, 4);
+    check_key(s, id(3), 4);
 }
 
 /* The same store gives the same bytes, so that state files can be compared. */
@@ -294,9 +291,7 @@ TEST(store_file_of_another_tool_with_long_names)
 
 TEST(store_file_wrong_descriptions)
 {
-    static const struct {
-        const char *key_type, *change, *to, *text;
-    } cases[] = {
+    static const struct { const char *key_type, *change, *to, *text; } cases[] = {
         {"text", "kvstore.format", "2", "a store in format \"2\", this version reads format 1"},
         {"text", "kvstore.format", NULL, "the metadata have no \"kvstore.format\""},
         {"text", "kvstore.type", NULL, "the metadata have no \"kvstore.type\""},
@@ -371,9 +366,8 @@ TEST(store_file_keys_that_stand_in_it_twice)
     checkpoint_text pairs[] = {METADATA("local", NULL, "0 0", "0 0", "0 1"),
                                {"kvstore.rows.3", "4"}};
     own_array *ids = io_array(KV_INT64, 1, (int64_t[]){1}, (double[]){2}),
-             *row = io_array(KV_FLOAT32, 1, (int64_t[]){1}, (double[]){5});
-    safetensors_item items[] = {
-        {"3", row}, {"__rows__/3/data", row}, {"__rows__/3/row_ids", ids}};
+              *row = io_array(KV_FLOAT32, 1, (int64_t[]){1}, (double[]){5});
+    safetensors_item items[] = {{"3", row}, {"__rows__/3/data", row}, {"__rows__/3/row_ids", ids}};
     IN_FOLDER(FILE_NAME, NULL);
     for (int text = 0; text < 2; text++) {
         pairs[2].text = text ? "text" : "integer";
@@ -626,11 +620,9 @@ TEST(store_file_metadata_of_other_tools)
 /* A key of two rows of four. */
 static void init_rows(kv *s, kv_key key)
 {
-    void *data;
     own_array *a = MADE(kv_array, kv_array_new_sparse, KV_FLOAT32, 2, (int64_t[]){4, 1}, 2,
                         (int64_t[]){1, 3}, (kv_ctx){KV_CPU, 0});
-    CHECK_OK(kv_array_write_rows(a, &data, &e));
-    memcpy(data, (float[]){5, 6}, 8);
+    memcpy(row_data(a), (float[]){5, 6}, 8);
     init_array(s, key, a);
 }
 
@@ -736,14 +728,12 @@ TEST(store_file_rule_is_known_by_its_text)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         own_kv *s = make("local"), *loaded = NULL;
         enter_folder();
-        own_rule *rule = MADE(kv_rule, kv_rule_new, cases[0].text, NULL, 0, 0);
-        own_rule *next = MADE(kv_rule, kv_rule_new, cases[i].text, NULL, 0, 0);
-        CHECK_OK(kv_set_rule(s, rule, NULL, 0, &e));
+        set_rule(s, cases[0].text);
         init_with(s, name("w"), filled(0));
         push_one(s, name("w"), filled(1));
         CHECK_OK(kv_save(s, FILE_NAME, &e));
         CHECK_OK(kv_load(&loaded, FILE_NAME, &e));
-        CHECK_OK(kv_set_rule(loaded, next, NULL, 0, &e));
+        set_rule(loaded, cases[i].text);
         CHECK_INT(kv_states_dropped(loaded), cases[i].dropped);
         leave_folder(FILE_NAME, NULL);
     }

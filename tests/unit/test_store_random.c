@@ -15,9 +15,9 @@
 enum { CALLERS = 8, STORES = 3, SHARED = 3, OWN = 3, INPUTS = 4 };
 
 #ifdef __SANITIZE_THREAD__
-enum { CALLS = 2000 };
+enum { CALLS = 16000 };
 #else
-enum { CALLS = 12500 }; /* of a thread */
+enum { CALLS = 33000 };
 #endif
 
 /* Done at once by the caller; scheduled as one part; cut into parts. */
@@ -250,7 +250,7 @@ static void *work(void *arg)
 {
     caller *w = arg;
     begin_caller(w);
-    for (int i = 0; i < CALLS; i++)
+    for (int64_t i = test_random(CALLS) / CALLERS; i > 0; i--)
         call_once(w);
     check_caller(w);
     return NULL;
@@ -260,10 +260,8 @@ static void *work(void *arg)
 static void make_stores(place *p)
 {
     for (int s = 0; s < STORES; s++)
-        CHECK_OK(kv_create(s == 1 ? "device" : "local", NULL, 0, &p[s].store, &e));
-    kv_rule *r = MADE(kv_rule, kv_rule_new, "{ stored += input }", NULL, 0, 0);
-    CHECK_OK(kv_set_rule(p[1].store, r, NULL, 0, &e));
-    kv_rule_free(r);
+        p[s].store = make(s == 1 ? "device" : "local");
+    set_rule(p[1].store, "{ stored += input }");
     CHECK_OK(kv_set_updater(p[2].store, add_input, NULL, NULL, &e));
     for (int k = 0; k < SHARED; k++) {
         own_array *zeros = int64_full(sizes[k], 0);
@@ -293,10 +291,8 @@ TEST(store_random_calls_equal_a_sequential_model)
             inputs[k][i] = int64_full(sizes[k], i + 1);
     make_stores(places);
     for (int i = 0; i < CALLERS; i++) {
-        callers[i] = (caller){.places = places,
-                              .inputs = inputs,
-                              .state = 88172645463325252u + (uint64_t)i * 1000003,
-                              .number = i};
+        callers[i] = (caller){.places = places, .inputs = inputs,
+                              .state = 88172645463325252u + (uint64_t)i * 1000003, .number = i};
         CHECK(pthread_create(&callers[i].thread, NULL, work, &callers[i]) == 0);
     }
     for (int i = 0; i < CALLERS; i++)

@@ -93,9 +93,7 @@ TEST(store_rule_reads_the_sum_rounded_to_the_stored_dtype)
 TEST(store_rule_mixed_dtypes)
 {
     own_kv *s = make("device");
-    own_array *a = full(KV_FLOAT64, 1.9),
-             *b = full(KV_INT64, 1000),
-             *c = full(KV_FLOAT16, 3);
+    own_array *a = full(KV_FLOAT64, 1.9), *b = full(KV_INT64, 1000), *c = full(KV_FLOAT16, 3);
     init_full(s, 1, KV_INT32, 10);
     set_rule(s, "{ stored += input }");
     CHECK_OK(kv_push(s, (kv_key[]){id(1), id(1), id(1)}, 3, (kv_array *[]){a, b, c}, NULL, &e));
@@ -248,13 +246,11 @@ TEST(store_rule_refuses_a_dtype_before_anything_changes)
 
 TEST(store_rule_moves_a_key_to_its_gpu)
 {
-    own_array *a = NULL, *ones = full(KV_FLOAT32, 1);
     CHECK_OK(kv_set_virtual_gpus(2, &e));
     own_kv *s = make("device");
     init_full(s, 1, KV_FLOAT32, 5);
     set_rule(s, "{ stored += input }");
-    CHECK_OK(kv_array_dup(&a, ones, KV_FLOAT32, (kv_ctx){KV_GPU, 1}, &e));
-    CHECK_OK(push(s, (int64_t[]){1, 1}, 2, a, &e));
+    push_n(s, id(1), array_full(KV_FLOAT32, 1, shape, 1, (kv_ctx){KV_GPU, 1}), 2);
     check_full(s, 1, 7);
     CHECK(kv_ctx_same(info_of(s, id(1)).ctx, (kv_ctx){KV_GPU, 1}));
 }
@@ -392,8 +388,7 @@ TEST(store_rule_of_a_def)
     set_rule(s, "def twice(k, grad, weight):\n    weight += grad * 2\n");
     CHECK_OK(kv_describe(s, "rule", copy_rule, text, &e));
     CHECK_TEXT(text, "rule=twice; text=def twice(k, grad, weight):\n    weight += grad * 2\n");
-    own_array *one = full(KV_FLOAT32, 1),
-             *out = full(KV_FLOAT32, 0);
+    own_array *one = full(KV_FLOAT32, 1), *out = full(KV_FLOAT32, 0);
     CHECK_OK(push(s, (int64_t[]){3}, 1, one, &e));
     CHECK_OK(kv_pull(s, &(kv_key){.id = 3}, 1, &out, NULL, &e));
     const float *data = array_elements(out);

@@ -8,11 +8,7 @@ static const kv_key key = {3, NULL};
 /* A 5 x 2 default array, row k being x[k], x[k]. */
 static kv_array *dense(const float *x)
 {
-    own_array *a = MADE(kv_array, kv_array_new, KV_FLOAT32, 2, (int64_t[]){5, 2}, cpu0);
-    float *data = array_data(a);
-    for (int i = 0; i < 10; i++)
-        data[i] = x[i / 2];
-    return kv_array_ref(a);
+    return ARRAY_OF(KV_FLOAT32, 2, ((int64_t[]){5, 2}), cpu0, x[i / 2]);
 }
 
 static kv *open_store(kv_array *first)
@@ -51,9 +47,8 @@ enum { ROW = 2 * 4 + 8, FULL = 5 * ROW, DENSE = 40 };
 TEST(store_sparse_init_keeps_rows)
 {
     own_array *a = rows("1=1 4=2");
-    void *data = NULL;
     own_kv *s = open_store(kv_array_ref(a));
-    CHECK_OK(kv_array_write_rows(a, &data, &e)); /* the store has a copy */
+    void *data = row_data(a); /* the store has a copy */
     memset(data, 0, 16);
     check(s, (float[]){0, 1, 0, 0, 2});
     check_bytes(s, 2 * ROW);
@@ -85,11 +80,9 @@ TEST(store_sparse_assign)
 TEST(store_sparse_assign_copies)
 {
     own_array *a = rows("2=9");
-    void *data = NULL;
     own_kv *s = open_store(dense((float[]){1, 2, 3, 4, 5}));
     push(s, kv_array_ref(a), NULL, NULL);
-    CHECK_OK(kv_array_write_rows(a, &data, &e));
-    memset(data, 0, 8);
+    memset(row_data(a), 0, 8);
     check(s, (float[]){0, 0, 9, 0, 0});
 }
 
@@ -139,14 +132,12 @@ TEST(store_sparse_long_rows)
     for (int wide = 0; wide < 2; wide++) {
         const int64_t n = wide ? 3 : N, m = wide ? N : 3, shape[] = {n, m};
         const int64_t ids[] = {n - 2, n - 1};
-        void *to = NULL;
-        own_kv *s = NULL;
+        own_kv *s = make("local");
         own_array *w = MADE(kv_array, kv_array_new, KV_FLOAT32, 2, shape, cpu0);
         own_array *g = MADE(kv_array, kv_array_new_sparse, KV_FLOAT32, 2, shape, 2, ids, cpu0);
-        CHECK_OK(kv_array_write_rows(g, &to, &e));
+        float *to = row_data(g);
         for (int64_t i = 0; i < 2 * m; i++)
-            ((float *)to)[i] = (float)(i + 1);
-        CHECK_OK(kv_create("local", NULL, 0, &s, &e));
+            to[i] = (float)(i + 1);
         CHECK_OK(kv_init(s, &key, 1, &w, NULL, &e));
         set_rule(s, "{ stored = stored + input }");
         CHECK_OK(kv_push(s, &key, 1, &g, NULL, &e));
@@ -272,8 +263,7 @@ TEST(store_sparse_out_of_memory)
         "{ rows present; state m; m = m + input; stored = stored + m }"};
     for (int i = 0; i < 3; i++) {
         for (int sparse = 0; sparse < 2; sparse++) {
-            own_array *one = sparse ? rows("1=5 4=6")
-                                   : dense((float[]){0, 5, 0, 0, 6});
+            own_array *one = sparse ? rows("1=5 4=6") : dense((float[]){0, 5, 0, 0, 6});
             kv_array *values[] = {one, one};
             kv_key keys[] = {key, key};
             own_kv *s = open_store(rows("1=5"));
@@ -298,15 +288,14 @@ static kv_array *alike(int64_t nrows, bool gaps, float scale)
 {
     kv_err e = {0};
     kv_array *a = NULL;
-    void *data = NULL;
     int64_t *ids = mem_alloc(nrows, sizeof *ids, &e), n = 0;
     for (int64_t i = 0; i < nrows; i++)
         if (!gaps || i % 3)
             ids[n++] = i;
     CHECK_OK(kv_array_new_sparse(&a, KV_FLOAT32, 2, (int64_t[]){nrows, WIDTH}, n, ids, cpu0, &e));
-    CHECK_OK(kv_array_write_rows(a, &data, &e));
+    float *data = row_data(a);
     for (int64_t i = 0; i < n * WIDTH; i++)
-        ((float *)data)[i] = scale * (float)(ids[i / WIDTH] % SOME_ROWS * WIDTH + i % WIDTH + 1);
+        data[i] = scale * (float)(ids[i / WIDTH] % SOME_ROWS * WIDTH + i % WIDTH + 1);
     mem_free(ids);
     return a;
 }
@@ -332,14 +321,12 @@ static void check_lazy(const char *optimizer, const kv_opt *params, int nparams)
 {
     own_array *many = updated(optimizer, params, nparams, MANY, true);
     own_array *few = updated(optimizer, params, nparams, SOME_ROWS, false);
-    const void *got, *want;
-    CHECK_OK(kv_array_read(many, &got, &e));
-    CHECK_OK(kv_array_read(few, &want, &e));
+    const float *got = array_elements(many), *want = array_elements(few);
     for (int64_t i = 0; i < MANY; i++)
         for (int64_t j = 0; j < WIDTH; j++) {
             int64_t k = i % SOME_ROWS * WIDTH + j;
-            float x = i % 3 ? ((const float *)want)[k] : (float)(k + 1);
-            CHECK(memcmp(&x, (const float *)got + i * WIDTH + j, sizeof x) == 0);
+            float x = i % 3 ? want[k] : (float)(k + 1);
+            CHECK(memcmp(&x, got + i * WIDTH + j, sizeof x) == 0);
         }
 }
 

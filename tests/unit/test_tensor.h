@@ -23,8 +23,7 @@ static inline buf tensor_file(const tensor_given *t, int64_t n)
     for (int64_t i = 0; i < n; i++) {
         shapes[i][0] = t[i].rows;
         shapes[i][1] = t[i].columns;
-        entries[i] = (safetensors_entry){.name = t[i].name,
-                                         .type = t[i].type,
+        entries[i] = (safetensors_entry){.name = t[i].name, .type = t[i].type,
                                          .ndim = t[i].rows < 0 ? 0 : t[i].columns ? 2 : 1,
                                          .shape = shapes[i]};
     }

@@ -95,17 +95,16 @@ TEST(tensor_convert_keys)
         CHECK_TEXT(checkpoint_at(c, i)->name, names[i]);
         CHECK_INT(checkpoint_at(c, i)->type, g.keys[i].type);
     }
-    const void *data;
     kv_array *a = MADE(kv_array, checkpoint_load, c, 0);
-    CHECK_OK(kv_array_read(a, &data, &e));
+    const uint16_t *data = array_elements(a);
     for (int i = 0; i < LONG; i++) {
         uint32_t want;
         memcpy(&want, &numbers[i], sizeof want);
-        CHECK_INT(((const uint16_t *)data)[i], want >> 16);
+        CHECK_INT(data[i], want >> 16);
     }
     kv_array_unref(a);
     CHECK_OK(checkpoint_load(&a, c, 1, &e));
-    CHECK_OK(kv_array_read(a, &data, &e));
+    data = array_elements(a);
     CHECK(memcmp(data, (const int64_t[]){1, 0, 1}, 24) == 0);
     kv_array_unref(a);
     CHECK_INT(checkpoint_at(c, 3)->ndim, 0);

@@ -92,15 +92,8 @@ static void told(void *arg, int64_t done, int64_t all)
 
 static walk walk_of(checkpoint **inputs, int n, const int64_t *at, seen *s)
 {
-    return (walk){.inputs = inputs,
-                  .ninputs = n,
-                  .at = at,
-                  .ntensors = NLENGTHS,
-                  .piece = look,
-                  .arg = s,
-                  .progress = told,
-                  .progress_arg = s,
-                  .in_order = s->in_order};
+    return (walk){.inputs = inputs, .ninputs = n, .at = at, .ntensors = NLENGTHS, .piece = look,
+                  .arg = s, .progress = told, .progress_arg = s, .in_order = s->in_order};
 }
 
 /* Two inputs; the second one lacks every third tensor. */
@@ -204,8 +197,7 @@ TEST(tensor_walk_packed)
     own_buf file = tensor_file(&given, 1);
     own_checkpoint *c = tensor_open(&file, "x");
     const int64_t all = 0;
-    walk w = {.inputs = &c, .ninputs = 1, .at = &all, .ntensors = 1, .piece = nibbles,
-              .arg = sums};
+    walk w = {.inputs = &c, .ninputs = 1, .at = &all, .ntensors = 1, .piece = nibbles, .arg = sums};
     CHECK_OK(walk_run(&w, &e));
     CHECK_INT(sums[0], want[0]);
     CHECK_INT(sums[1], want[1]);
@@ -319,8 +311,7 @@ static void shrinks(int64_t n, bool handled)
     const int64_t all = 0;
     cut_path = path;
     checkpoint *c = MADE(checkpoint, checkpoint_open, path, NULL);
-    walk w = {.inputs = &c, .ninputs = 1, .at = &all, .ntensors = 1, .piece = cut_it,
-              .arg = &sum};
+    walk w = {.inputs = &c, .ninputs = 1, .at = &all, .ntensors = 1, .piece = cut_it, .arg = &sum};
     snprintf(want, sizeof want, "%s: the file became shorter while it was read", path);
     CHECK_ERR(walk_run(&w, &e), KV_E_IO, want);
     checkpoint_close(c);

@@ -1,12 +1,16 @@
 /* The recorder of events; also meant to run under -fsanitize=thread. */
 #include "engine/trace.h"
 
-#include <pthread.h>
 #include <stdatomic.h>
 
-#include "test.h"
+#include "thread_help.h"
 
 enum { THREADS = 8, EVENTS = 5000 };
+
+static void add_push(uint64_t op)
+{
+    trace_add(&(trace_event){TRACE_RUN, .name = "push", .op = op});
+}
 
 static int count(void *arg, const trace_event *ev, kv_err *e)
 {
@@ -20,7 +24,7 @@ TEST(trace_off_takes_nothing)
     int64_t n = 0;
     CHECK(!trace_on());
     CHECK_INT(trace_number(), 0);
-    trace_add(&(trace_event){TRACE_RUN, .name = "push", .op = 1});
+    add_push(1);
     CHECK_OK(trace_start(&e));
     CHECK(trace_on());
     CHECK_OK(trace_stop(count, &n, &e));
@@ -96,9 +100,9 @@ TEST(trace_drops_events_of_an_earlier_profile)
     uint64_t old = trace_number();
     CHECK_OK(trace_stop(count, &n, &e));
     CHECK_OK(trace_start(&e));
-    trace_add(&(trace_event){TRACE_RUN, .name = "push", .op = old});
-    trace_add(&(trace_event){TRACE_RUN, .name = "push", .op = 0});
-    trace_add(&(trace_event){TRACE_RUN, .name = "push", .op = trace_number()});
+    add_push(old);
+    add_push(0);
+    add_push(trace_number());
     CHECK_OK(trace_stop(count, &n, &e));
     CHECK_INT(n, 1);
 }
@@ -115,7 +119,7 @@ TEST(trace_returns_what_the_visitor_says)
     int calls = 0;
     CHECK_OK(trace_start(&e));
     for (int i = 0; i < 3; i++)
-        trace_add(&(trace_event){TRACE_RUN, .name = "push", .op = trace_number()});
+        add_push(trace_number());
     CHECK_ERR(trace_stop(refuse, &calls, &e), KV_E_IO, "full");
     CHECK_INT(calls, 1);
     CHECK(!trace_on());
@@ -126,7 +130,7 @@ TEST(trace_says_when_memory_ran_out)
     int64_t n = 0;
     kv_key key = {.id = 1};
     CHECK_OK(trace_start(&e));
-    trace_add(&(trace_event){TRACE_RUN, .name = "push", .op = trace_number()});
+    add_push(trace_number());
     mem_fail_at(1);
     for (int i = 0; i < 3; i++)
         trace_add(
@@ -135,8 +139,6 @@ TEST(trace_says_when_memory_ran_out)
     CHECK_ERR(trace_stop(count, &n, &e), KV_E_MEMORY, "no memory for 3 events of the profile");
     CHECK_INT(n, 1);
 }
-
-/* ---- Threads ---- */
 
 static atomic_bool ended;
 
@@ -165,9 +167,9 @@ TEST(trace_keeps_the_order_of_each_thread)
     int64_t next[THREADS + 1] = {0};
     CHECK_OK(trace_start(&e));
     for (int i = 0; i < THREADS; i++)
-        CHECK(pthread_create(&threads[i], NULL, add_events, NULL) == 0);
+        threads[i] = spawn(add_events, NULL);
     for (int i = 0; i < THREADS; i++)
-        CHECK(pthread_join(threads[i], NULL) == 0);
+        join(threads[i]);
     CHECK_OK(trace_stop(check_order, next, &e));
     for (int i = 1; i <= THREADS; i++)
         CHECK_INT(next[i], EVENTS);
@@ -186,14 +188,14 @@ TEST(trace_may_end_at_any_time)
     pthread_t threads[THREADS];
     int64_t n = 0;
     for (int i = 0; i < THREADS; i++)
-        CHECK(pthread_create(&threads[i], NULL, add_until_ended, NULL) == 0);
+        threads[i] = spawn(add_until_ended, NULL);
     for (int i = 0; i < 200; i++) {
         CHECK_OK(trace_start(&e));
         CHECK_OK(trace_stop(count, &n, &e));
     }
     atomic_store(&ended, true);
     for (int i = 0; i < THREADS; i++)
-        CHECK(pthread_join(threads[i], NULL) == 0);
+        join(threads[i]);
     CHECK_OK(trace_start(&e));
     n = 0;
     CHECK_OK(trace_stop(count, &n, &e));
@@ -205,7 +207,7 @@ TEST(trace_keeps_the_first_events)
     int64_t n = 0;
     CHECK_OK(trace_start(&e));
     for (int i = 0; i < TRACE_EVENTS + 3; i++)
-        trace_add(&(trace_event){TRACE_RUN, .name = "push", .op = trace_number()});
+        add_push(trace_number());
     CHECK_OK(trace_stop(count, &n, &e));
     CHECK_INT(n, TRACE_EVENTS);
     CHECK_INT(trace_left_out(), 3);

@@ -157,12 +157,10 @@ TEST(transaction_counts_of_the_updater)
 TEST(transaction_moves_of_device_keys)
 {
     own_kv *s = make("device");
-    own_array *cpu = filled(4), *gpu = NULL;
     CHECK_OK(kv_set_virtual_gpus(2, &e));
-    CHECK_OK(kv_array_dup(&gpu, cpu, KV_FLOAT32, (kv_ctx){KV_GPU, 1}, &e));
     init_with(s, id(3), filled(1));
     CHECK_OK(kv_begin(s, &e));
-    CHECK_OK(kv_push(s, &(kv_key){.id = 3}, 1, &gpu, NULL, &e));
+    push_one(s, id(3), filled_as(KV_FLOAT32, 4, (kv_ctx){KV_GPU, 1}));
     CHECK_INT(info_of(s, id(3)).ctx.device, KV_GPU);
     push_one(s, id(3), filled(9));
     CHECK_INT(info_of(s, id(3)).ctx.device, KV_GPU);
@@ -182,38 +180,6 @@ TEST(transaction_mistakes)
     CHECK_TEXT(e.hint, "commit or rollback ends it");
     init_with(s, id(1), filled(1));
     kv_free(s); /* an open one is no leak */
-}
-
-/* A type that keeps its values elsewhere. */
-static int open_elsewhere(kv *store, const kv_opt *opts, int nopts, void **self, kv_err *e)
-{
-    (void)opts, (void)nopts, (void)e;
-    *self = store;
-    return KV_OK;
-}
-
-static int do_nothing(void *self, const kv_pairs *pairs, const kv_call *how, kv_err *e)
-{
-    (void)self, (void)pairs, (void)how, (void)e;
-    return KV_OK;
-}
-
-TEST(transaction_of_a_type_with_values_elsewhere)
-{
-    static const char *const names[] = {"elsewhere", NULL};
-    static const kv_type_ops ops = {.size = sizeof ops,
-                                    .version = KV_TYPE_VERSION,
-                                    .names = names,
-                                    .open = open_elsewhere,
-                                    .init = do_nothing,
-                                    .push = do_nothing,
-                                    .pull = do_nothing};
-    CHECK_OK(kv_register_type(&ops, &e));
-    own_kv *s = make("elsewhere");
-    CHECK_ERR(kv_begin(s, &e), KV_E_UNSUPPORTED,
-              "stores of type \"elsewhere\" have no transactions");
-    CHECK_ERR(kv_save(s, "x.kvs", &e), KV_E_UNSUPPORTED,
-              "stores of type \"elsewhere\" cannot be saved");
 }
 
 TEST(transaction_without_memory)

@@ -5,25 +5,18 @@
 
 static kv_array *number(float x)
 {
-    kv_array *a = MADE(kv_array, kv_array_new, KV_FLOAT32, 0, NULL, (kv_ctx){0});
-    float *data = array_data(a);
-    *data = x;
-    return a;
+    return ARRAY_OF(KV_FLOAT32, 0, NULL, cpu0, x);
 }
 
 static double value_of(kv_array *a)
 {
-    const float *data = array_elements(a);
-    return *data;
+    return *(const float *)array_elements(a);
 }
 
 /* ---- Capabilities ---- */
 
 /* Every capability and whether local, device, teststore have it. */
-static const struct {
-    const char *name;
-    bool local, device, teststore;
-} table[] = {
+static const struct { const char *name; bool local, device, teststore; } table[] = {
     {"init", true, true, false},         {"push", true, true, false},
     {"pull", true, true, false},         {"pushpull", true, true, true},
     {"broadcast", true, true, true},     {"updater", true, true, false},
@@ -160,20 +153,24 @@ static int send_command(void *self, int head, const char *body, kv_err *e)
     return head == 13 ? kv_err_set(e, KV_E_VALUE, "unlucky") : KV_OK;
 }
 
+static int rank_two(void *self)
+{
+    (void)self;
+    return 2;
+}
+
 TEST(types_table_without_pushpull)
 {
-    static const char *const names[] = {"recorder", NULL};
-    static const kv_type_ops ops = {.size = sizeof ops,
-                                    .version = KV_TYPE_VERSION,
-                                    .names = names,
-                                    .open = open_recorder,
-                                    .init = init,
-                                    .push = push,
-                                    .pull = pull,
-                                    .barrier = barrier,
+    static const char *const names[] = {"Recorder", NULL};
+    static const kv_type_ops ops = {.size = sizeof ops, .version = KV_TYPE_VERSION, .names = names,
+                                    .open = open_recorder, .init = init, .push = push, .pull = pull,
+                                    .rank = rank_two, .barrier = barrier,
                                     .send_command = send_command};
     CHECK_OK(kv_register_type(&ops, &e));
+    CHECK_ERR(kv_register_type(&ops, &e), KV_E_NAME, "there is a store type \"Recorder\" already");
     own_kv *s = make("recorder");
+    CHECK_TEXT(kv_type(s), "Recorder");
+    CHECK_INT(kv_rank(s), 2);
     kv_key key = {.id = 1}, two[2] = {key, key};
     kv_array *a = number(1), *both[2] = {a, a};
     CHECK_OK(kv_pushpull(s, &key, 1, &a, two, 2, both, NULL, &e));
@@ -194,7 +191,7 @@ TEST(types_table_without_pushpull)
     check_capability(s, "optimizer", false);
     check_capability(s, "files", false);
     CHECK_ERR(kv_set_optimizer(s, "sgd", NULL, 0, &e), KV_E_UNSUPPORTED,
-              "stores of type \"recorder\" have no optimizer");
+              "stores of type \"Recorder\" have no optimizer");
     kv_array_unref(a);
 }
 
@@ -208,12 +205,8 @@ static int ignore(void *arg, const kv_field *fields, int n, kv_err *e)
 TEST(types_table_without_slots)
 {
     static const char *const names[] = {"holds", NULL};
-    static const kv_type_ops ops = {.size = sizeof ops,
-                                    .version = KV_TYPE_VERSION,
-                                    .names = names,
-                                    .open = open_recorder,
-                                    .init = init,
-                                    .push = push,
+    static const kv_type_ops ops = {.size = sizeof ops, .version = KV_TYPE_VERSION, .names = names,
+                                    .open = open_recorder, .init = init, .push = push,
                                     .pull = pull};
     kv_array *a = number(1), *out = NULL;
     int64_t rounds[2] = {0};
@@ -234,6 +227,7 @@ TEST(types_table_without_slots)
     for (int i = 0; i < 2; i++)
         CHECK_ERR(kv_describe(s, i ? "states" : "optimizer", ignore, NULL, &e), KV_E_UNSUPPORTED,
                   "stores of type \"holds\" keep no states here");
+    CHECK_ERR(kv_begin(s, &e), KV_E_UNSUPPORTED, "stores of type \"holds\" have no transactions");
     CHECK_ERR(kv_save(s, "w.kvs", &e), KV_E_UNSUPPORTED,
               "stores of type \"holds\" cannot be saved");
     kv_array_unref(a);
@@ -285,6 +279,19 @@ TEST(types_barrier_and_commands_of_one_process)
     CHECK_ERR(kv_barrier(NULL, &e), KV_E_USAGE, "there is no store: the pointer is NULL");
     CHECK_CODE(kv_send_command(NULL, 0, "", &e), KV_E_USAGE);
     CHECK_ERR(kv_serve("local", &e), KV_E_UNSUPPORTED, "stores of type \"local\" have no servers");
+}
+
+TEST(types_table_that_is_refused)
+{
+    kv_type_ops ops = {.size = sizeof ops, .version = KV_TYPE_VERSION,
+                       .names = (const char *const[]){"Device", NULL}, .open = open_recorder,
+                       .init = init, .push = push, .pull = pull};
+    CHECK_ERR(kv_register_type(&ops, &e), KV_E_NAME, "there is a store type \"device\" already");
+    ops.names = (const char *const[]){"new", NULL};
+    ops.push = NULL;
+    CHECK_ERR(kv_register_type(&ops, &e), KV_E_VALUE,
+              "the table of a type needs a name, open, and init, push, pull or pushpull, "
+              "broadcast");
 }
 
 TEST(types_of_another_version)
