@@ -21,7 +21,10 @@
 #include "test_list.h"
 #undef TEST_ENTRY
 
-static const struct { const char *name; void (*run)(void); } tests[] = {
+static const struct {
+    const char *name;
+    void (*run)(void);
+} tests[] = {
 #define TEST_ENTRY(name) {#name, test_##name},
 #include "test_list.h"
 #undef TEST_ENTRY

@@ -10,7 +10,11 @@
 #define CONFIG "adapter_config.json"
 
 /* Scales of configurations; NAN: an error, and its text. */
-static const struct { const char *text; double scale; const char *error; } configs[] = {
+static const struct {
+    const char *text;
+    double scale;
+    const char *error;
+} configs[] = {
     {"{\"r\": 8, \"lora_alpha\": 16}", 2, NULL},
     {"{\"lora_alpha\":0.5,\"r\":2,\"target_modules\":[\"q\",{\"x\":[1]}],\"bias\":\"none\"}", 0.25,
      NULL},

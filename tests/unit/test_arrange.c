@@ -156,7 +156,9 @@ TEST(arrange_huge_and_empty)
 
 TEST(promote_pairs)
 {
-    static const struct { kv_dtype a, b, want; } cases[] = {
+    static const struct {
+        kv_dtype a, b, want;
+    } cases[] = {
         {KV_BOOL, KV_BOOL, KV_BOOL},           {KV_BOOL, KV_UINT8, KV_UINT8},
         {KV_UINT8, KV_INT8, KV_INT32},         {KV_INT8, KV_INT32, KV_INT32},
         {KV_INT64, KV_FLOAT16, KV_FLOAT16},    {KV_BFLOAT16, KV_INT32, KV_BFLOAT16},

@@ -286,7 +286,12 @@ TEST(checkpoint_files_params_sparse_parts)
  * behind the begin of "rows"; behind that of "csr" 5 numbers, 5 starts of rows and 5 columns. */
 TEST(checkpoint_files_params_sparse_lies)
 {
-    static const struct { const char *key; int behind; int64_t index; const char *text; } lies[] = {
+    static const struct {
+        const char *key;
+        int behind;
+        int64_t index;
+        const char *text;
+    } lies[] = {
         {"rows", 24, 4, "row 1 is 4"},
         {"rows", 24, -1, "row 0 is -1"},
         {"rows", 32, 5, "row 1 is 5"},

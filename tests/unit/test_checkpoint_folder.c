@@ -181,7 +181,9 @@ TEST(checkpoint_folder_twice)
 /* What check tells of an index beyond what stands in the way of reading. */
 TEST(checkpoint_folder_oddities)
 {
-    static const struct { const char *index, *want; } cases[] = {
+    static const struct {
+        const char *index, *want;
+    } cases[] = {
         {"{\"metadata\":{\"total_size\":3.0},\"weight_map\":{\"c\":\"y.safetensors\","
          "\"a\":\"x.safetensors\",\"b\":\"x.safetensors\"}}",
          ""},
@@ -300,7 +302,9 @@ TEST(checkpoint_folder_limit)
 
 TEST(checkpoint_index_refuses)
 {
-    static const struct { const char *text, *want; } cases[] = {
+    static const struct {
+        const char *text, *want;
+    } cases[] = {
         {"", "the index ends where a value is needed"},
         {"[]", "byte 0: \"[\" cannot stand here"},
         {"{}", "it has no \"weight_map\""},

@@ -416,7 +416,10 @@ TEST(checkpoint_gguf_split_refused)
     check_split(c, "ba");
     checkpoint_close(c);
 
-    static const struct { int part, parts, tensors; const char *names, *want; } second[] = {
+    static const struct {
+        int part, parts, tensors;
+        const char *names, *want;
+    } second[] = {
         {2, 3, 4, "zc", SECOND ": its metadata say part 3 of 3, its name says 2 of 3"},
         {1, 4, 4, "zc", SECOND ": its metadata say part 2 of 4, its name says 2 of 3"},
         {0, 0, -1, "zc", SECOND ": its metadata say part 1 of 0, its name says 2 of 3"},

@@ -129,7 +129,9 @@ TEST(checkpoint_looks_like_tar)
 TEST(checkpoint_looks_like_by_name)
 {
     static const char *const name[] = {"a"};
-    static const struct { const char *file, *what, *hint; } cases[] = {
+    static const struct {
+        const char *file, *what, *hint;
+    } cases[] = {
         {"__0_0.distcp", "a file of torch.distributed.checkpoint (DCP)", DCP},
         {"flax_model.msgpack", "msgpack, as Flax writes it", FLAX},
         {"model.onnx", "an ONNX graph",
@@ -148,7 +150,9 @@ TEST(checkpoint_looks_like_by_name)
 
 TEST(checkpoint_looks_like_folder)
 {
-    static const struct { const char *files[3], *what, *hint; } cases[] = {
+    static const struct {
+        const char *files[3], *what, *hint;
+    } cases[] = {
         {{".metadata", "__0_0.distcp"}, "a folder of torch.distributed.checkpoint (DCP)", DCP},
         {{"__1_0.distcp"}, "a folder of torch.distributed.checkpoint (DCP)", DCP},
         {{"_CHECKPOINT_METADATA", "_METADATA"}, "an Orbax checkpoint", ORBAX},
@@ -178,7 +182,11 @@ TEST(checkpoint_looks_like_folder)
 TEST(checkpoint_looks_like_nothing)
 {
     own_folder d = folder_new();
-    static const struct { const char *text; size_t n; const char *want; } cases[] = {
+    static const struct {
+        const char *text;
+        size_t n;
+        const char *want;
+    } cases[] = {
         {"", 0, "the file is empty"},
         {"new", 3, "cut within the length of its header: 5 of 8 bytes are missing"},
         {"\1\2\3\4\5\6\7\x08\x09", 9,

@@ -241,7 +241,10 @@ TEST(compress_contexts)
 
 TEST(compress_error_tells_the_parameter)
 {
-    static const struct { kv_opt params[3]; int n, option; } cases[] = {
+    static const struct {
+        kv_opt params[3];
+        int n, option;
+    } cases[] = {
         {{{"type", "3bit"}, {"threshold", "1"}}, 2, 1},
         {{{"threshold", "x"}, {"type", "2bit"}}, 2, 1},
         {{{"type", "2bit"}, {"threshold", "0"}}, 2, 2},
@@ -427,7 +430,9 @@ static void edit(const char *from, const char *to)
 
 TEST(compress_malformed_files)
 {
-    static const struct { const char *from, *to, *text; } cases[] = {
+    static const struct {
+        const char *from, *to, *text;
+    } cases[] = {
         {"2bit 0.5", "2bit 0.0", "\"kvstore.compression\" is \"2bit 0.0\", no type and threshold"},
         {"2bit 0.5", "3bit 0.5", "\"kvstore.compression\" is \"3bit 0.5\", no type and threshold"},
         {"2bit 0.5", "2bit .50", "\"kvstore.compression\" is \"2bit .50\", no type and threshold"},

@@ -16,7 +16,11 @@ static int64_t f64_to(kv_dtype to, double x)
 
 TEST(convert_float_to_integer_truncates_and_saturates)
 {
-    static const struct { kv_dtype to; double x; int64_t want; } cases[] = {
+    static const struct {
+        kv_dtype to;
+        double x;
+        int64_t want;
+    } cases[] = {
         {KV_INT8, -1.9, -1},       {KV_INT8, 127.9, 127},
         {KV_INT8, 128, 127},       {KV_INT8, -INFINITY, -128},
         {KV_UINT8, -1, 0},         {KV_UINT8, 255.5, 255},

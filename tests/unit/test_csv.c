@@ -275,7 +275,9 @@ TEST(csv_write_stream)
 
 TEST(csv_errors)
 {
-    static const struct { const char *text, *want; } cases[] = {
+    static const struct {
+        const char *text, *want;
+    } cases[] = {
         {"", "x.csv: the file is empty"},
         {"\n\n", "x.csv: the file is empty"},
         {"a,b\n", "x.csv: no row of numbers follows the header"},
@@ -342,7 +344,9 @@ TEST(csv_header_of_another_length)
 {
     static const char names[] =
         "load(\"x.csv\", header=true) passes over the first row, whatever it holds";
-    static const struct { const char *text, *want, *hint; } cases[] = {
+    static const struct {
+        const char *text, *want, *hint;
+    } cases[] = {
         {"a,b,c,d\n1,2,3\n", "x.csv:2:4: the row has 3 cells, the header has 4", names},
         {"a,b\n1,10,20\n2,30,40\n", "x.csv:2:3: the row has 3 cells, the header has 2", names},
         {"a,b\nr1,10,20\n", "x.csv:2:3: the row has 3 cells, the header has 2", names},

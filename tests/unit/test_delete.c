@@ -216,7 +216,12 @@ TEST(delete_and_rename_errors)
     memset(longest, 'x', sizeof longest);
     longest[KV_KEY_MAX + 1] = '\0';
     snprintf(too_long, sizeof too_long, "the key \"%.90s...\" is longer than 4096 bytes", longest);
-    const struct { bool renames; int n; kv_key keys[3]; const char *text; } cases[] = {
+    const struct {
+        bool renames;
+        int n;
+        kv_key keys[3];
+        const char *text;
+    } cases[] = {
         {false, 2, {name("a"), name("q")}, "there is no key \"q\""},
         {false, 3, {name("a"), name("b"), name("a")}, "key \"a\" stands twice in the call"},
         {false, 1, {id(3)}, "this store holds text keys, 3 is an integer key"},

@@ -282,7 +282,12 @@ static pid_t ended_process(void)
 /* Files as writers would have left them that were killed long ago, and others. */
 TEST(file_clean)
 {
-    const struct { const char *name; pid_t pid; time_t age; bool stays; } left[] = {
+    const struct {
+        const char *name;
+        pid_t pid;
+        time_t age;
+        bool stays;
+    } left[] = {
         {".kv-7-.tmp", 0, 1000, true},       {".kv--7.tmp", 0, 1000, true},
         {".kv-7-8.tmp2", 0, 1000, true},     {"kv-7-8.tmp", 0, 1000, true},
         {".kv-7-8.tmp", 0, 90000, false},    {".kv-1234567-12.tmp", 0, 90000, false},

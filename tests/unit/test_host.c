@@ -186,7 +186,13 @@ TEST(host_format)
 
 TEST(host_format_errors)
 {
-    const struct { const char *format; host x; int n; kv_code code; const char *text; } cases[] = {
+    const struct {
+        const char *format;
+        host x;
+        int n;
+        kv_code code;
+        const char *text;
+    } cases[] = {
         {"%x", F(1.5), 1, KV_E_DTYPE, NULL},
         {"%d", F(1e19), 1, KV_E_VALUE, "%d takes a number that fits into 64 bits"},
         {"%d", X("a"), 1, KV_E_DTYPE, "%d takes a whole number, not text"},
@@ -227,7 +233,12 @@ TEST(host_fields)
     CHECK_TEXT(field(F(0.125), ".1%"), "12.5%");
     CHECK_TEXT(field(I(1234567), "015,d"), "000,001,234,567");
     CHECK_TEXT(field(F(3.0), "d"), "3");
-    const struct { host x; const char *spec; kv_code code; const char *text; } cases[] = {
+    const struct {
+        host x;
+        const char *spec;
+        kv_code code;
+        const char *text;
+    } cases[] = {
         {host_none(), "5", KV_E_DTYPE, NULL},
         {F(1.5), "d", KV_E_DTYPE, NULL},
         {X("a"), ".2f", KV_E_DTYPE, "f takes a number, not text"},

@@ -58,7 +58,10 @@ static inline int io_same(kv_array *a, kv_array *b)
 }
 
 /* Shapes that files must keep. */
-static const struct { int ndim; int64_t shape[4]; } io_shapes[] = {
+static const struct {
+    int ndim;
+    int64_t shape[4];
+} io_shapes[] = {
     {2, {3, 4}}, {2, {1, 1}}, {2, {1, 7}},    {2, {5, 1}},       {1, {6}},
     {1, {1}},    {0, {0}},    {3, {2, 3, 4}}, {4, {2, 1, 3, 2}}, {2, {0, 3}},
     {2, {3, 0}}, {1, {0}},    {3, {2, 0, 4}}, {2, {40, 50}},

@@ -143,7 +143,9 @@ TEST(json_whole_numbers)
     for (size_t i = 0; i < sizeof kept / sizeof *kept; i++)
         check_element(kept[i], false, 0, (double)strtof(kept[i], NULL));
     check_element("16777217", true, KV_FLOAT32, 16777216);
-    static const struct { const char *text, *file, *want, *hint; } cases[] = {
+    static const struct {
+        const char *text, *file, *want, *hint;
+    } cases[] = {
         {"[16777217]", "x.json", "1:2: float32 does not hold 16777217", "int64"},
         {"[[1,2],[3,-1491926160718000001]]", "x.json",
          "1:11: float32 does not hold -1491926160718000001", "int64"},

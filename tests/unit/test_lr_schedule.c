@@ -101,7 +101,11 @@ TEST(lr_schedule_prints_what_it_reads)
 
 TEST(lr_schedule_errors)
 {
-    static const struct { const char *text; kv_code code; const char *error; } cases[] = {
+    static const struct {
+        const char *text;
+        kv_code code;
+        const char *error;
+    } cases[] = {
         {"factr(2)", KV_E_USAGE, "there is no schedule `factr`"},
         {"factor", KV_E_USAGE, "a schedule is written as a call: factor(…)"},
         {"3", KV_E_USAGE, "a schedule is written as a call: factor(step=2, factor=0.5)"},

@@ -129,7 +129,10 @@ TEST(npy_long_header)
 {
     const int64_t shape[] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1,
                              1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
-    static const struct { int ndim; size_t n; } cases[] = {{14, 128}, {15, 192}, {32, 192}};
+    static const struct {
+        int ndim;
+        size_t n;
+    } cases[] = {{14, 128}, {15, 192}, {32, 192}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         own_array *a = MADE(kv_array, kv_array_new, KV_INT8, cases[i].ndim, shape, (kv_ctx){0});
         own_image m = written(a);
@@ -267,7 +270,12 @@ TEST(npy_cut)
 
 TEST(npy_prefix)
 {
-    static const struct { const char *text; size_t n; kv_code code; const char *want; } cases[] = {
+    static const struct {
+        const char *text;
+        size_t n;
+        kv_code code;
+        const char *want;
+    } cases[] = {
         {"a,b\n1,2\n", 8, KV_E_FORMAT, "no npy file: it does not begin with 0x93 and NUMPY"},
         {"\x93NUMPX\1\0", 8, KV_E_FORMAT, "no npy file: it does not begin with 0x93 and NUMPY"},
         {"x", 1, KV_E_FORMAT, "no npy file: it does not begin with 0x93 and NUMPY"},
@@ -297,7 +305,9 @@ TEST(npy_prefix)
 
 TEST(npy_headers)
 {
-    static const struct { const char *header, *want; } cases[] = {
+    static const struct {
+        const char *header, *want;
+    } cases[] = {
         {"[]", "byte 10: { is missing here"},
         {"{", "byte 11: a text is missing here"},
         {"{}", "the header has no 'descr'"},
@@ -360,7 +370,9 @@ TEST(npy_headers)
 
 TEST(npy_unsupported)
 {
-    static const struct { const char *header, *want; } cases[] = {
+    static const struct {
+        const char *header, *want;
+    } cases[] = {
         {H("'<u16'", "False", "()"), "elements of descr '<u16' are not read"},
         {H("'|O'", "False", "()"), "elements of descr '|O' are not read"},
         {H("'<V2'", "False", "()"), "elements of descr '<V2' are not read"},

@@ -578,7 +578,10 @@ TEST(npz_bombs)
     own_maker m = {0};
     char *file = npy(SCALAR, "abcd", 4, &n);
     /* Claims in both headers; the npy header agrees. */
-    static const struct { uint32_t bytes; const char *want; } cases[] = {
+    static const struct {
+        uint32_t bytes;
+        const char *want;
+    } cases[] = {
         {0x7FFFFFFF, "member \"a.npy\" cannot have 2147483647 bytes: it is deflated to 72"},
         {69, "member \"a.npy\": 69 bytes: its header has 63 and asks for 4 more"},
         {0, "member \"a.npy\": 0 bytes: its header has 63 and asks for 4 more"},
@@ -659,7 +662,9 @@ TEST(npz_findings)
 /* Members without numbers are listed, and refused by their names. */
 TEST(npz_odd)
 {
-    static const struct { const char *dict, *type, *hint; } cases[] = {
+    static const struct {
+        const char *dict, *type, *hint;
+    } cases[] = {
         {"{'descr': '<U3', 'fortran_order': False, 'shape': (2,)}", "<U3", USUAL},
         {"{'descr': '|S2', 'fortran_order': False, 'shape': (0,)}", "|S2", USUAL},
         {"{'descr': '<c16', 'fortran_order': True, 'shape': (2, 2)}", "<c16", USUAL},
@@ -710,7 +715,11 @@ TEST(npz_odd)
 TEST(torch_pickles_that_lie)
 {
 #define PICKLE(text, want) {text, sizeof text - 1, want}
-    static const struct { const char *text; size_t n; const char *want; } cases[] = {
+    static const struct {
+        const char *text;
+        size_t n;
+        const char *want;
+    } cases[] = {
         PICKLE("}.", "malformed pickle: no protocol at byte 0"),
         PICKLE("\x80\1}.", "malformed pickle: a protocol other than 2 to 5 at byte 0"),
         PICKLE("\x80\2}", "malformed pickle: it is cut at byte 3"),

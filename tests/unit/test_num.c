@@ -516,7 +516,12 @@ TEST(num_repr_as_python)
 
 TEST(num_integers)
 {
-    static const struct { const char *text; size_t n; int64_t x; int over; } cases[] = {
+    static const struct {
+        const char *text;
+        size_t n;
+        int64_t x;
+        int over;
+    } cases[] = {
         {"0", 1, 0, 0},                                {"-0", 2, 0, 0},
         {"+12", 3, 12, 0},                             {"12.5", 2, 12, 0},
         {"9223372036854775807", 19, INT64_MAX, 0},     {"9223372036854775808", 19, INT64_MAX, 1},

@@ -219,7 +219,11 @@ TEST(optimizer_names_of_the_library)
 
 TEST(optimizer_errors)
 {
-    static const struct { kv_opt param; kv_code code; const char *error; } cases[] = {
+    static const struct {
+        kv_opt param;
+        kv_code code;
+        const char *error;
+    } cases[] = {
         {{"lr_mult", "3"}, KV_E_VALUE, "lr_mult takes pairs such as 0=0.5, not \"3\""},
         {{"lr_mult", "0=1,1=2,0=2"}, KV_E_VALUE, "lr_mult: the key 0 is given twice"},
         {{"names", "fc=a,fc=a"}, KV_E_VALUE, "names: the key fc is given twice"},

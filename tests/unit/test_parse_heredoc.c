@@ -60,7 +60,10 @@ static void check_error(const char *text, size_t n, const char *want, bool want_
 
 TEST(parse_heredoc_errors)
 {
-    static const struct { const char *text, *want; bool incomplete; } cases[] = {
+    static const struct {
+        const char *text, *want;
+        bool incomplete;
+    } cases[] = {
         {"3", "syntax:1:1: `3` stands where a text, <<END and its lines, is needed", false},
         {"<< END\nEND",
          "syntax:1:1: the word that ends the text follows << directly: <<END", false},

@@ -8,7 +8,10 @@
 /* The three known answers that the authors publish (Random123, kat_vectors). */
 TEST(philox_known_answers)
 {
-    static const struct { philox counter; uint32_t key[2], want[4]; } cases[] = {
+    static const struct {
+        philox counter;
+        uint32_t key[2], want[4];
+    } cases[] = {
         {{{0, 0, 0, 0}}, {0, 0}, {0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}},
         {{{0xffffffff, 0xffffffff, 0xffffffff, 0xffffffff}},
          {0xffffffff, 0xffffffff},

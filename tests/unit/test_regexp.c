@@ -8,7 +8,9 @@
 enum { GROUPS = 8, LONG = 12001 };
 
 /* re.search(pattern, text): where each group begins and ends, in bytes. */
-static const struct { const char *pattern, *text, *spans; } found_by_python[] = {
+static const struct {
+    const char *pattern, *text, *spans;
+} found_by_python[] = {
     {"[\\d_]+", "ab12_3c", "2:6"},     {"[^\\w]", "ab-c", "2:3"},
     {"[\\b]", "a\010b", "1:2"},        {"[\\t\\n]+", "a\011\012b", "1:3"},
     {"[]a]+", "b]a]", "1:4"},          {"[a\\-c]+", "b-ac", "1:4"},

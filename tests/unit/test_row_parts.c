@@ -61,7 +61,10 @@ TEST(row_parts_every_dtype)
 
 TEST(row_parts_any_shape)
 {
-    static const struct { int ndim; int64_t shape[3], n, ids[3]; } cases[] = {
+    static const struct {
+        int ndim;
+        int64_t shape[3], n, ids[3];
+    } cases[] = {
         {1, {4}, 2, {0, 3}}, {2, {4, 3}, 0, {0}},    {3, {4, 2, 2}, 3, {0, 1, 3}},
         {2, {0, 3}, 0, {0}}, {2, {4, 0}, 2, {1, 2}}, {2, {(int64_t)1 << 40, 1}, 1, {99}},
         {2, {1, 1}, 1, {0}},

@@ -474,7 +474,12 @@ TEST(rule_update_integers)
 
 TEST(rule_update_integer_refusals)
 {
-    static const struct { const char *rule; kv_code code; const char *text; int col; } cases[] = {
+    static const struct {
+        const char *rule;
+        kv_code code;
+        const char *text;
+        int col;
+    } cases[] = {
         {"{ stored += input / 2 }", KV_E_DTYPE,
          "a rule on a key of int32 computes in integers, which have no `/`", 13},
         {"{ stored += sqrt(input) }", KV_E_DTYPE,

@@ -27,7 +27,10 @@ typedef enum expr_op {
     NORM, MEAN
 } expr_op;
 
-static const struct { const char *before, *between, *behind; int kids; } shapes[] = {
+static const struct {
+    const char *before, *between, *behind;
+    int kids;
+} shapes[] = {
     [NAME] = {"", "", "", 0},           [LITERAL] = {"", "", "", 0},
     [ADD] = {"(", " + ", ")", 2},       [SUB] = {"(", " - ", ")", 2},
     [MUL] = {"(", " * ", ")", 2},       [DIV] = {"(", " / ", ")", 2},

@@ -159,7 +159,9 @@ TEST(safetensors_write_refuses)
     const double x = 1;
     own_array *a = io_array(KV_FLOAT32, 1, one, &x), *wide = NULL;
     CHECK_OK(kv_array_new(&wide, KV_INT8, 2, none, (kv_ctx){0}, &e));
-    static const struct { const char *names[2], *pairs[2], *text, *want; } cases[] = {
+    static const struct {
+        const char *names[2], *pairs[2], *text, *want;
+    } cases[] = {
         {{"a", "a"}, {"x", "y"}, "", "two tensors have the name \"a\""},
         {{"", ""}, {"x", "y"}, "", "two tensors have the name \"\""},
         {{"a", "__metadata__"}, {"x", "y"}, "", "no tensor can have the name \"__metadata__\""},
@@ -311,7 +313,10 @@ TEST(safetensors_cut)
 
 TEST(safetensors_lengths)
 {
-    static const struct { unsigned char length[9]; const char *want; } cases[] = {
+    static const struct {
+        unsigned char length[9];
+        const char *want;
+    } cases[] = {
         {"\0\0\0\0\0\0\0\0", NAME ": a header begins with {, this one does not"},
         {"\x01\xE1\xF5\x05\0\0\0\0",
          NAME ": no safetensors file: it begins with a header of 100000001 bytes, and at most "
@@ -337,7 +342,11 @@ TEST(safetensors_lengths)
 
 TEST(safetensors_headers)
 {
-    static const struct { const char *header; int ndata; const char *want; } cases[] = {
+    static const struct {
+        const char *header;
+        int ndata;
+        const char *want;
+    } cases[] = {
         /* bytes */
         {"", 0, "a header begins with {, this one does not"},
         {" \n", 0, "a header begins with {, this one does not"},

@@ -162,7 +162,10 @@ TEST(script_call_indentation_errors)
 TEST(script_call_complete)
 {
     language_init();
-    static const struct { const char *text; bool complete; } cases[] = {
+    static const struct {
+        const char *text;
+        bool complete;
+    } cases[] = {
         {"if a:", false},          {"if a:\n  1", false},         {"if a:\n  1\n", true},
         {"if a:\n  1\n2", true},   {"if a: 1", true},             {">>> if a:\n...   1", false},
         {">>> if a:\n...   1\n... ", true}, {"if a:\n  if b:\n    1", false},

@@ -306,7 +306,9 @@ TEST(script_command_words_of_the_shell)
 
 TEST(script_command_hints)
 {
-    static const struct { const char *text, *hint; } cases[] = {
+    static const struct {
+        const char *text, *hint;
+    } cases[] = {
         {"scan", " A B [GLOB...] [--rename s/RE/TO/]... [--out FILE] [--rtol R] [--brief]"},
         {"scan a --rename x", " B [GLOB...] [--out FILE] [--rtol R] [--brief]"},
         {"scan a --rename s|x|y| ", "B [GLOB...] [--out FILE] [--rtol R] [--brief]"},
@@ -315,7 +317,9 @@ TEST(script_command_hints)
         {"scan a b *c [0-9] ", "[--rename s/RE/TO/]... [--out FILE] [--rtol R] [--brief]"},
         {"scan a b --brief c --rtol 1 d", " [--rename s/RE/TO/]... [--out FILE]"},
     };
-    static const struct { const char *text, *words; } options[] = {
+    static const struct {
+        const char *text, *words;
+    } options[] = {
         {"scan a b --", "--brief --out --rename --rtol "},
         {"scan a b --rename x --brief c --", "--out --rename --rtol "},
         {"scan a --r", "--rename --rtol "}, {"scan a b --dt", ""},

@@ -108,7 +108,10 @@ TEST(loss_on_this_host)
 
 TEST(loss_names_the_ranks)
 {
-    static const struct { int n; const char *text; } cases[] = {{2, "host n2 is lost, with rank 1"},
+    static const struct {
+        int n;
+        const char *text;
+    } cases[] = {{2, "host n2 is lost, with rank 1"},
                  {4, "host n2 is lost, with ranks 1 and 3"},
                  {6, "host n2 is lost, with ranks 1, 3 and 5"}};
     scene s;

@@ -335,7 +335,10 @@ TEST(script_parse_errors)
 TEST(script_parse_complete)
 {
     language_init();
-    static const struct { const char *text; bool complete; } cases[] = {
+    static const struct {
+        const char *text;
+        bool complete;
+    } cases[] = {
         {"", true},         {"type", true},
         {"a = (1,", false}, {"a = (1,\n2)", true},
         {"if a {", false},  {"if a {\n type\n", false},
@@ -370,7 +373,10 @@ TEST(script_parse_complete)
 
 TEST(script_parse_depth)
 {
-    static const struct { const char *head, *piece, *middle, *piece2; int deepest; } cases[] = {
+    static const struct {
+        const char *head, *piece, *middle, *piece2;
+        int deepest;
+    } cases[] = {
         {"", "if a {", "", "}", PARSE_MAX_DEPTH},
         {"", "for i in a {", "", "}", PARSE_MAX_DEPTH},
         {"", "while a {", "", "}", PARSE_MAX_DEPTH},

@@ -128,7 +128,9 @@ TEST(script_record_has_the_fields_of_every_record)
 
 TEST(script_record_of_values)
 {
-    static const struct { const char *expr, *json; } cases[] = {
+    static const struct {
+        const char *expr, *json;
+    } cases[] = {
         {"none", "null"},                             {"(1 < 2)", "true"},
         {"-7", "-7"},                                 {"9007199254740992", "9007199254740992"},
         {"9007199254740993", "\"9007199254740993\""}, {"0.1 + 0.2", "0.30000000000000004"},

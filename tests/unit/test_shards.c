@@ -4,7 +4,10 @@
 #include "test.h"
 
 /* Sizes, as letters of the alphabet from a = 1 on, and the files that they come to. */
-static const struct { const char *sizes, *files; int64_t limit, n; } splits[] = {
+static const struct {
+    const char *sizes, *files;
+    int64_t limit, n;
+} splits[] = {
     {"", "", 10, 1},     {"aaa", "000", 10, 1},
     {"ff", "01", 10, 2}, {"ffbkfbb", "0221333", 10, 4},
     {"kkk", "012", 10, 3},

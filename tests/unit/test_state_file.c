@@ -486,7 +486,11 @@ static void change(const char *name, const char *other)
 
 TEST(state_file_that_contradicts_itself_is_refused)
 {
-    static const struct { const char *name, *text; kv_code code; const char *error; } cases[] = {
+    static const struct {
+        const char *name, *text;
+        kv_code code;
+        const char *error;
+    } cases[] = {
         {"kvstore.states", "2", KV_E_FORMAT, "states in format \"2\", this version reads format 1"},
         {"kvstore.states", NULL, KV_E_FORMAT,
          "no states of an optimizer: the metadata have no \"kvstore.states\""},

@@ -301,7 +301,10 @@ static void check_range(const kv_array *whole, int64_t from, const kv_array *of)
 static int check_states(void *arg, kv_err *e)
 {
     (void)arg, (void)e;
-    static const struct { int slot; int64_t from; } at[PARTS] = {{0, 0}, {1, 0}, {1, 10}};
+    static const struct {
+        int slot;
+        int64_t from;
+    } at[PARTS] = {{0, 0}, {1, 0}, {1, 10}};
     const optimizer *o = w.store->updater.optimizer;
     for (int i = 0; i < PARTS; i++) {
         const slot *whole = &w.store->slots.items[at[i].slot], *x = part_slot(i);

@@ -291,7 +291,9 @@ TEST(store_file_of_another_tool_with_long_names)
 
 TEST(store_file_wrong_descriptions)
 {
-    static const struct { const char *key_type, *change, *to, *text; } cases[] = {
+    static const struct {
+        const char *key_type, *change, *to, *text;
+    } cases[] = {
         {"text", "kvstore.format", "2", "a store in format \"2\", this version reads format 1"},
         {"text", "kvstore.format", NULL, "the metadata have no \"kvstore.format\""},
         {"text", "kvstore.type", NULL, "the metadata have no \"kvstore.type\""},

@@ -185,7 +185,10 @@ TEST(tensor_codec_integers_round_once_to_floats)
 TEST(tensor_codec_special_numbers)
 {
     float x[] = {INFINITY, -INFINITY, NAN, -NAN, 0, -0.0f};
-    static const struct { tensor_type type; unsigned char codes[6]; } rows[] = {
+    static const struct {
+        tensor_type type;
+        unsigned char codes[6];
+    } rows[] = {
         {TENSOR_F8_E5M2, {0x7c, 0xfc, 0x7e, 0xfe, 0, 0x80}},
         {TENSOR_F8_E4M3, {0x7f, 0xff, 0x7f, 0xff, 0, 0x80}},
         {TENSOR_F8_E4M3FNUZ, {0x80, 0x80, 0x80, 0x80, 0, 0}},
@@ -194,7 +197,10 @@ TEST(tensor_codec_special_numbers)
     };
     for (size_t r = 0; r < sizeof rows / sizeof *rows; r++)
         converts(rows[r].type, TENSOR_F32, x, 6, rows[r].codes);
-    static const struct { double x; int code; } powers[] = {
+    static const struct {
+        double x;
+        int code;
+    } powers[] = {
         {0x1p-127, 0},     {0x1p-149, 0}, {0x1p-1074, 0},  {0x1.0002p-127, 1}, {0x1p-126, 1},
         {0x1.7fp-126, 1},  {1, 127},      {1.4999, 127},   {1.5, 128},         {3, 129},
         {0x1.7fp127, 254}, {-1, 255},     {0x1.8p127, 255}, {1e300, 255},

@@ -16,7 +16,10 @@ static double value_of(kv_array *a)
 /* ---- Capabilities ---- */
 
 /* Every capability and whether local, device, teststore have it. */
-static const struct { const char *name; bool local, device, teststore; } table[] = {
+static const struct {
+    const char *name;
+    bool local, device, teststore;
+} table[] = {
     {"init", true, true, false},         {"push", true, true, false},
     {"pull", true, true, false},         {"pushpull", true, true, true},
     {"broadcast", true, true, true},     {"updater", true, true, false},
