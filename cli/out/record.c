@@ -517,31 +517,6 @@ static void paint(buf *out, const char *text)
     }
 }
 
-/* Writes text with what could steer a terminal replaced. */
-static void put_plain(const char *text)
-{
-    for (; *text; text++) {
-        unsigned char c = (unsigned char)*text;
-        putc(c < 0x20 || c >= 0x7f ? '?' : c, stderr);
-    }
-}
-
-/* The report where there is no memory for a better one: stderr has no buffer and needs none. */
-static void report_without_memory(const kv_err *e)
-{
-    if (e->line > 0) {
-        put_plain(e->file);
-        fprintf(stderr, ":%d:%d", e->line, e->col);
-    } else {
-        fputs("kvctl", stderr);
-    }
-    fprintf(stderr, ": error[%s]: ", kv_code_name(e->code));
-    put_plain(e->text);
-    fputs(e->hint[0] ? "\n hint: " : "", stderr);
-    put_plain(e->hint);
-    putc('\n', stderr);
-}
-
 void report_error(session *s, const kv_err *e)
 {
     own_buf out = {0}, painted = {0};
@@ -553,7 +528,7 @@ void report_error(session *s, const kv_err *e)
     fflush(stdout);
     progress_hide(STDERR_FILENO);
     if (out.failed || painted.failed)
-        report_without_memory(e);
+        terminal_fail(e);
     else if (!s->out.recorder.on || !s->out.quiet)
         fputs(buf_text(terminal_color(STDERR_FILENO) ? &painted : &out), stderr);
     if (s->failure == 0)

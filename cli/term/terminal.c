@@ -191,7 +191,11 @@ exit_code exit_code_of_error(int rc)
 
 int terminal_fail(const kv_err *e)
 {
-    terminal_say("kvctl: error[%s]: %s", kv_code_name(e->code), e->text);
+    if (e->line > 0)
+        terminal_say("%s:%d:%d: error[%s]: %s", e->file, e->line, e->col, kv_code_name(e->code),
+                     e->text);
+    else
+        terminal_say("kvctl: error[%s]: %s", kv_code_name(e->code), e->text);
     if (e->hint[0])
         terminal_say(" hint: %s", e->hint);
     return (int)exit_code_of_error(e->code);
