@@ -17,26 +17,13 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "cmd/explain.h"
+#include "files/files.h"
 #include "session/result.h"
 #include "syntax/file_kind.h"
 #include "term/signals.h"
 #include "term/terminal.h"
 
 /* ---- What a save must not lose --------------------------------------------------------------- */
-
-static int note_metadata(void *arg, const kv_field *fields, int n, kv_err *e)
-{
-    state_guard *g = arg;
-    const char *copies[2];
-    (void)n;
-    for (int i = 0; i < 2; i++)
-        if (!(copies[i] = arena_text(&g->memory, fields[i].text, strlen(fields[i].text), e)))
-            return KV_E_MEMORY;
-    if (mem_grow(&g->metadata, &g->metadata_cap, g->nmetadata + 1, sizeof *g->metadata, e))
-        return KV_E_MEMORY;
-    g->metadata[g->nmetadata++] = (kv_opt){copies[0], copies[1]};
-    return KV_OK;
-}
 
 /* Notes the contents of the store that was just loaded. Error: memory. */
 static int state_guard_take(state_guard *g, kv *store, kv_err *e)
@@ -45,7 +32,7 @@ static int state_guard_take(state_guard *g, kv *store, kv_err *e)
     kv_info info;
     g->foreign = kv_is_foreign(store);
     g->keys = mem_alloc(n, sizeof *g->keys, e);
-    TRY(g->keys ? kv_describe(store, "metadata", note_metadata, g, e) : KV_E_MEMORY);
+    TRY(g->keys ? named_texts(store, &g->memory, &g->metadata, &g->nmetadata, e) : KV_E_MEMORY);
     for (; g->nkeys < n; g->nkeys++) {
         TRY(kv_info_at(store, g->nkeys, &info, e));
         if (info.key.name &&
@@ -60,7 +47,6 @@ static void state_guard_release(state_guard *g)
 {
     arena_release(&g->memory);
     mem_free(g->keys);
-    mem_free(g->metadata);
     *g = (state_guard){0};
 }
 
@@ -527,7 +513,7 @@ static int write_file(state *st, const session *s, const store_entry *entry, kv_
     const state_guard *g = &st->guard;
     TRY(state_check(st, s, e));
     for (int64_t i = 0; !is_loaded(st, entry) && i < g->nmetadata; i++)
-        TRY(kv_set_metadata(entry->store, g->metadata[i].name, g->metadata[i].value, e));
+        TRY(kv_set_metadata(entry->store, g->metadata[i].name, g->metadata[i].text, e));
     TRY((g->foreign && !st->force ? kv_save_arrays : kv_save)(entry->store, st->path, e));
     st->made = false;
     return KV_OK;

@@ -21,6 +21,7 @@
 
 #include "base/buf.h"
 #include "base/mem.h"
+#include "checkpoint/checkpoint.h"
 #include "kvstore.h"
 #include "session/session.h"
 #include "syntax/effect.h"
@@ -48,8 +49,8 @@ typedef struct state_guard {
     arena memory;
     state_key *keys;
     int64_t nkeys;
-    kv_opt *metadata;
-    int64_t nmetadata, metadata_cap;
+    checkpoint_text *metadata;
+    int64_t nmetadata;
     bool foreign; /* another tool wrote it */
 } state_guard;
 
