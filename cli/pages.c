@@ -94,16 +94,6 @@ static size_t page_entry(const char *text, size_t n)
     return n;
 }
 
-/* Appends those lines of an entry that have a prompt, with it. */
-static void page_prompts(buf *out, const char *text, size_t n)
-{
-    for (size_t line; n > 0; text += line, n -= line) {
-        line = line_bytes(text, n);
-        if (lex_margin(text, line))
-            buf_put(out, text, line);
-    }
-}
-
 /* Returns true if two lines differ in blanks at most. */
 static bool same_line(const char *a, size_t n, const char *b, size_t m)
 {
@@ -580,14 +570,16 @@ static void run_one(session *s, const char *text, size_t n, int line, bool paste
         report_error(s, &e);
 }
 
-/* Shows an entry of a page in front of what it puts out: the page as a whole stands above. */
+/* Shows the lines of an entry of a page that have a prompt in front of what it puts out: the page
+ * as a whole stands above. */
 static void echo(const char *text, size_t n)
 {
-    own_buf lines = {0}, visible = {0};
-    page_prompts(&lines, text, n);
-    visible_lines(&visible, buf_text(&lines), lines.len);
-    if (lines.len > 0 && lines.data[lines.len - 1] != '\n')
-        buf_char(&visible, '\n');
+    own_buf visible = {0};
+    for (size_t line; n > 0; text += line, n -= line) {
+        line = line_bytes(text, n);
+        if (lex_margin(text, line))
+            prompt_lines(&visible, "", "", text, line, true);
+    }
     fputs(buf_text(&visible), stderr);
 }
 

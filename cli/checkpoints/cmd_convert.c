@@ -181,25 +181,23 @@ static int list_changes(const plan *p, kv_err *e)
         retyped |= strcmp(type_before(p, i), tensor_type_name(p->keys[i].type)) != 0;
     }
     bool names = renamed || !retyped;
-    rows table = {names ? all : types, 1 + names + 2 * retyped, NULL, 0, 0};
+    own_rows table = {names ? all : types, 1 + names + 2 * retyped, NULL, 0, 0};
     int64_t same = 0;
-    int rc = KV_OK;
-    for (int64_t i = 0; i < p->nkeys && !rc; i++) {
+    for (int64_t i = 0; i < p->nkeys; i++) {
         const char *name = p->keys[i].name, *type = tensor_type_name(p->keys[i].type);
         if (strcmp(name_before(p, i), name) == 0 && strcmp(type_before(p, i), type) == 0) {
             same++;
             continue;
         }
-        rc = rows_add_text(&table, name_before(p, i), e);
-        if (!rc && names)
-            rc = rows_add_text(&table, name, e);
-        if (!rc && retyped && !(rc = rows_add_text(&table, type_before(p, i), e)))
-            rc = rows_add_text(&table, type, e);
+        TRY(rows_add_text(&table, name_before(p, i), e));
+        TRY(names ? rows_add_text(&table, name, e) : KV_OK);
+        TRY(retyped ? rows_add_text(&table, type_before(p, i), e) : KV_OK);
+        TRY(retyped ? rows_add_text(&table, type, e) : KV_OK);
     }
-    if (!rc && same > 0)
+    if (same > 0)
         session_note(p->o.s, "%lld of %lld keys keep%s name and dtype", (long long)same,
                      (long long)p->nkeys, same == 1 ? "s" : "");
-    return result_table(p->o.out, &(buf){0}, &table, rc, e);
+    return result_table(p->o.out, &(buf){0}, &table, KV_OK, e);
 }
 
 /* What was decoded of the keys; *type: what the blocks of quantised types became. */
