@@ -1,7 +1,6 @@
 /* The page of --record, entry by entry. See transcript.h. */
 #include "out/transcript.h"
 
-#include <errno.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -236,17 +235,10 @@ void transcript_error(session *s, const char *report)
 /* All of text at the end of the file, or none of it; then nothing is written any more. */
 static int append(transcript *t, const buf *text, kv_err *e)
 {
-    size_t done = 0;
-    int fd = fileno(t->page.f), rc = KV_OK;
+    int fd = fileno(t->page.f);
     off_t before = lseek(fd, 0, SEEK_END);
     t->begun = true;
-    while (done < text->len && rc == KV_OK) {
-        ssize_t n = write(fd, text->data + done, text->len - done);
-        if (n > 0)
-            done += (size_t)n;
-        else if (n == 0 || errno != EINTR)
-            rc = file_error(e, "write", t->page.name, n ? errno : EIO);
-    }
+    int rc = file_write_at(fd, t->page.name, -1, text->data, (int64_t)text->len, e);
     if (rc && t->page.temp && ftruncate(fd, before) == 0)
         kv_err_hint(e, "what was recorded before is in \"%s\"", t->page.temp);
     return rc;
