@@ -46,11 +46,15 @@
 static int open_state(session *s, const options *o, state *st, unit *const *units, int n,
                       bool prompt, kv_err *e)
 {
-    state_how how = {.reads = o->dry_run || !prompt, .prompt = prompt, .force = o->force,
-                     .read_only = o->read_only};
-    for (int i = 0; i < n && how.reads && !o->dry_run; i++)
-        how.reads = !units[i] || !effect_changes_store(units[i]);
-    return state_open(st, s, o->store, how, e);
+    *st = (state){.path = o->store,
+                  .lock = -1,
+                  .reads = o->dry_run || !prompt,
+                  .prompt = prompt,
+                  .force = o->force,
+                  .read_only = o->read_only};
+    for (int i = 0; i < n && st->reads && !o->dry_run; i++)
+        st->reads = !units[i] || !effect_changes_store(units[i]);
+    return state_open(st, s, e);
 }
 
 /* Parses all inputs, then runs them in order. Errors are reported. */

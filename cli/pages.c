@@ -94,16 +94,6 @@ static size_t page_entry(const char *text, size_t n)
     return n;
 }
 
-/* Appends those lines of an entry that have a prompt, with it. */
-static void page_prompts(buf *out, const char *text, size_t n)
-{
-    for (size_t line; n > 0; text += line, n -= line) {
-        line = line_bytes(text, n);
-        if (lex_margin(text, line))
-            buf_put(out, text, line);
-    }
-}
-
 /* Returns true if two lines differ in blanks at most. */
 static bool same_line(const char *a, size_t n, const char *b, size_t m)
 {
@@ -391,18 +381,10 @@ static buf comparable(const buf *text)
 static void show_difference(const verifier *v, const buf *entry, int line, const buf *expected,
                             const buf *got)
 {
-    const char *at = buf_text(entry), *prompt = "kv> ";
     own_buf shown = {0};
     fflush(stdout);
     terminal_say("%s:%d: the output differs (- the page, + this run)", v->path, line);
-    while (*at) {
-        size_t n = strcspn(at, "\n");
-        buf_printf(&shown, "  %s", prompt);
-        visible_line(&shown, at, n);
-        buf_char(&shown, '\n');
-        at += n + (at[n] == '\n');
-        prompt = "..> ";
-    }
+    prompt_lines(&shown, "  kv> ", "  ..> ", buf_text(entry), entry->len, true);
     diff_lines(&shown, buf_text(expected), buf_text(got));
     fputs(buf_text(&shown), stderr);
 }
@@ -534,23 +516,6 @@ static int64_t count_entries(const unit *u, uint32_t i)
     return n;
 }
 
-/* Shows lines of a text in front of what they put out, each behind a prompt. */
-static void echo_lines(const char *text, size_t n)
-{
-    const char *sign = "kv> ";
-    own_buf shown = {0};
-    for (size_t line; n > 0; text += line, n -= line) {
-        const char *newline = memchr(text, '\n', n);
-        line = newline ? (size_t)(newline - text) + 1 : n;
-        buf_add(&shown, sign);
-        visible_lines(&shown, text, line - (newline != NULL));
-        buf_char(&shown, '\n');
-        sign = "..> ";
-    }
-    fflush(stdout);
-    fputs(buf_text(&shown), stderr);
-}
-
 /* Echoes an entry of a pasted text, which as a whole stands above. */
 static void echo_entry(const unit *u, uint32_t i)
 {
@@ -563,7 +528,11 @@ static void echo_entry(const unit *u, uint32_t i)
     for (i++; i < u->body->n && !begins_line(u, i); i++)
         to = u->body->kid[i]->end;
     const char *newline = memchr(text + to, '\n', u->src.len - to);
-    echo_lines(text + from, newline ? (size_t)(newline - text) - from : u->src.len - from);
+    to = newline ? (uint32_t)(newline - text) : u->src.len;
+    own_buf shown = {0};
+    prompt_lines(&shown, "kv> ", "..> ", text + from, to - from, true);
+    fflush(stdout);
+    fputs(buf_text(&shown), stderr);
 }
 
 /* Runs one entry; an error is reported and the session goes on. A pasted text may hold several,
@@ -601,14 +570,16 @@ static void run_one(session *s, const char *text, size_t n, int line, bool paste
         report_error(s, &e);
 }
 
-/* Shows an entry of a page in front of what it puts out: the page as a whole stands above. */
+/* Shows the lines of an entry of a page that have a prompt in front of what it puts out: the page
+ * as a whole stands above. */
 static void echo(const char *text, size_t n)
 {
-    own_buf lines = {0}, visible = {0};
-    page_prompts(&lines, text, n);
-    visible_lines(&visible, buf_text(&lines), lines.len);
-    if (lines.len > 0 && lines.data[lines.len - 1] != '\n')
-        buf_char(&visible, '\n');
+    own_buf visible = {0};
+    for (size_t line; n > 0; text += line, n -= line) {
+        line = line_bytes(text, n);
+        if (lex_margin(text, line))
+            prompt_lines(&visible, "", "", text, line, true);
+    }
     fputs(buf_text(&visible), stderr);
 }
 
@@ -695,11 +666,9 @@ int prompt_run(session *s, bool quiet)
         entry_hint,     entry_prompt, "kvctl " KV_VERSION ": try help; Ctrl-D leaves",
         NULL,           NULL};
     prompt p = {.s = s};
-    own_buf history = {0};
-    histfile_path(&history, s->history);
     pager_allow(true);
     kv_err e = {0};
-    int ended = repl_run(&ops, &p, quiet, buf_text(&history), &e);
+    int ended = repl_run(&ops, &p, quiet, s->history, &e);
     pager_allow(false);
     if (e.code)
         report_error(s, &e);

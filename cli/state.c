@@ -17,6 +17,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "cmd/explain.h"
+#include "files/files.h"
 #include "session/result.h"
 #include "syntax/file_kind.h"
 #include "term/signals.h"
@@ -24,34 +25,23 @@
 
 /* ---- What a save must not lose --------------------------------------------------------------- */
 
-static int note_metadata(void *arg, const kv_field *fields, int n, kv_err *e)
-{
-    state_guard *g = arg;
-    const char *copies[2];
-    (void)n;
-    for (int i = 0; i < 2; i++)
-        if (!(copies[i] = arena_text(&g->memory, fields[i].text, strlen(fields[i].text), e)))
-            return KV_E_MEMORY;
-    if (mem_grow(&g->metadata, &g->metadata_cap, g->nmetadata + 1, sizeof *g->metadata, e))
-        return KV_E_MEMORY;
-    g->metadata[g->nmetadata++] = (kv_opt){copies[0], copies[1]};
-    return KV_OK;
-}
-
 /* Notes the contents of the store that was just loaded. Error: memory. */
 static int state_guard_take(state_guard *g, kv *store, kv_err *e)
 {
     int64_t n = kv_num_keys(store);
-    kv_info info;
     g->foreign = kv_is_foreign(store);
     g->keys = mem_alloc(n, sizeof *g->keys, e);
-    TRY(g->keys ? kv_describe(store, "metadata", note_metadata, g, e) : KV_E_MEMORY);
+    TRY(g->keys ? named_texts(store, &g->memory, &g->metadata, &g->nmetadata, e) : KV_E_MEMORY);
     for (; g->nkeys < n; g->nkeys++) {
-        TRY(kv_info_at(store, g->nkeys, &info, e));
-        if (info.key.name &&
-            !(info.key.name = arena_text(&g->memory, info.key.name, strlen(info.key.name), e)))
+        kv_info *k = &g->keys[g->nkeys];
+        TRY(kv_info_at(store, g->nkeys, k, e));
+        int64_t *shape = arena_alloc(&g->memory, (size_t)k->ndim * sizeof *shape, e);
+        if (!shape || (k->key.name && !(k->key.name = arena_text(&g->memory, k->key.name,
+                                                                 strlen(k->key.name), e))))
             return KV_E_MEMORY;
-        g->keys[g->nkeys] = (state_key){info.key, info.pushes, info.updates, info.states};
+        for (int i = 0; i < k->ndim; i++)
+            shape[i] = k->shape[i];
+        k->shape = shape;
     }
     return KV_OK;
 }
@@ -60,7 +50,6 @@ static void state_guard_release(state_guard *g)
 {
     arena_release(&g->memory);
     mem_free(g->keys);
-    mem_free(g->metadata);
     *g = (state_guard){0};
 }
 
@@ -144,33 +133,19 @@ static int tell_changes(kv *store, bool same, buf *out, kv_err *e)
     return buf_check(out, e);
 }
 
-/* How the keys of a store differ from those of the file. */
-typedef struct state_changes {
-    int64_t changed, added, gone; /* keys; one that was made anew under its name has changed */
-    int64_t states;               /* keys whose states changed, or are new or gone */
-} state_changes;
+/* One key. was: in the file, or NULL; is: in the store, or NULL. */
+typedef int difference_fn(void *arg, const kv_info *was, const kv_info *is, kv_err *e);
 
-/* was: the key in the file, or NULL; is: in the store, or NULL. */
-static void count_difference(const state_key *was, const kv_info *is, state_changes *c)
-{
-    bool before = was && was->states > 0, now = is && is->states > 0;
-    bool pushed = was && is && (is->pushes != was->pushes || !is->loaded);
-    bool updated = was && is && (is->updates != was->updates || is->states != was->states);
-    c->changed += pushed;
-    c->added += !was;
-    c->gone += !is;
-    c->states += (before || now) && (!was || !is || pushed || updated);
-}
-
-/* Counts them. store NULL: one without keys. Error: memory. */
-static int state_guard_compare(const state_guard *g, kv *store, state_changes *out, kv_err *e)
+/* Calls tell for the keys of a store, then for those that only the file has. store NULL: one
+ * without keys. Errors: memory, those of tell. */
+static int state_guard_compare(const state_guard *g, kv *store, difference_fn *tell, void *arg,
+                               kv_err *e)
 {
     own_map places = {0};
     int64_t n = store ? kv_num_keys(store) : 0;
     own_mem char *met = mem_zalloc(g->nkeys, 1, e);
     if (!met)
         return KV_E_MEMORY;
-    *out = (state_changes){0};
     for (int64_t i = 0; i < g->nkeys; i++)
         TRY(map_put(&places, g->keys[i].key, i, e));
     for (int64_t i = 0; i < n; i++) {
@@ -179,11 +154,42 @@ static int state_guard_compare(const state_guard *g, kv *store, state_changes *o
         int64_t at = map_get(&places, info.key);
         if (at >= 0)
             met[at] = 1;
-        count_difference(at < 0 ? NULL : &g->keys[at], &info, out);
+        TRY(tell(arg, at < 0 ? NULL : &g->keys[at], &info, e));
     }
     for (int64_t i = 0; i < g->nkeys; i++)
         if (!met[i])
-            count_difference(&g->keys[i], NULL, out);
+            TRY(tell(arg, &g->keys[i], NULL, e));
+    return KV_OK;
+}
+
+/* One that was made anew under its name counts as pushed. */
+static bool was_pushed(const kv_info *was, const kv_info *is)
+{
+    return was && is && (is->pushes != was->pushes || !is->loaded);
+}
+
+/* Returns true if the states of a key changed, or are new or gone. */
+static bool states_differ(const kv_info *was, const kv_info *is)
+{
+    bool some = (was && was->states > 0) || (is && is->states > 0);
+    return some && (!was || !is || was_pushed(was, is) || is->updates != was->updates ||
+                    is->states != was->states);
+}
+
+/* How the keys of a store differ from those of the file. */
+typedef struct state_changes {
+    int64_t changed, added, gone; /* keys */
+    int64_t states;               /* keys */
+} state_changes;
+
+static int count_difference(void *arg, const kv_info *was, const kv_info *is, kv_err *e)
+{
+    state_changes *c = arg;
+    (void)e;
+    c->changed += was_pushed(was, is);
+    c->added += !was;
+    c->gone += !is;
+    c->states += states_differ(was, is);
     return KV_OK;
 }
 
@@ -472,8 +478,9 @@ static int state_summary(const state *st, session *s, bool follows, int64_t *gon
                          kv_err *e)
 {
     const store_entry *entry = saved_store(s);
-    state_changes changes;
-    TRY(state_guard_compare(&st->guard, entry ? entry->store : NULL, &changes, e));
+    state_changes changes = {0};
+    TRY(state_guard_compare(&st->guard, entry ? entry->store : NULL, count_difference, &changes,
+                            e));
     if (gone)
         *gone = changes.gone;
     state_changes_text(&changes, follows, out);
@@ -527,7 +534,7 @@ static int write_file(state *st, const session *s, const store_entry *entry, kv_
     const state_guard *g = &st->guard;
     TRY(state_check(st, s, e));
     for (int64_t i = 0; !is_loaded(st, entry) && i < g->nmetadata; i++)
-        TRY(kv_set_metadata(entry->store, g->metadata[i].name, g->metadata[i].value, e));
+        TRY(kv_set_metadata(entry->store, g->metadata[i].name, g->metadata[i].text, e));
     TRY((g->foreign && !st->force ? kv_save_arrays : kv_save)(entry->store, st->path, e));
     st->made = false;
     return KV_OK;
@@ -627,13 +634,14 @@ static int go_back(void *arg, session *s, kv_err *e)
 
 /* ---- Opening --------------------------------------------------------------------------------- */
 
-int state_open(state *st, session *s, const char *path, state_how how, kv_err *e)
+int state_open(state *st, session *s, kv_err *e)
 {
+    const char *path = st->path;
     /* the file is there and cannot be replaced */
-    bool closed = path && how.prompt && !how.read_only && access(path, F_OK) == 0 &&
-                  (access(path, W_OK) != 0 || check_folder(&(state){.path = path}, &(kv_err){0}));
-    *st = (state){.tried = true, .path = path, .lock = -1, .reads = how.reads, .force = how.force,
-                  .read_only = how.read_only || closed};
+    bool closed = path && st->prompt && !st->read_only && access(path, F_OK) == 0 &&
+                  (access(path, W_OK) != 0 || check_folder(st, &(kv_err){0}));
+    st->tried = true;
+    st->read_only |= closed;
     if (path && (lock_file(st, s, e) || load(st, s, e))) {
         state_close(st);
         return e->code;
@@ -749,9 +757,14 @@ static int pull_key(kv *store, const kv_info *info, kv_array **out, const void *
     return kv_array_read(*out, data, e);
 }
 
+/* The store of the file, which is NULL where it held none, and the one that would be saved. */
+typedef struct preview {
+    kv *before, *after;
+    buf out;
+} preview;
+
 /* A key that both stores hold. */
-static int compare_key(buf *out, kv *before, const kv_info *was, kv *after, const kv_info *is,
-                       kv_err *e)
+static int compare_key(preview *p, const kv_info *was, const kv_info *is, kv_err *e)
 {
     own_array *a = NULL, *b = NULL;
     const void *old_data, *new_data;
@@ -760,11 +773,11 @@ static int compare_key(buf *out, kv *before, const kv_info *was, kv *after, cons
     if (was->unread && was->unread == is->unread && was->unread_inode == is->unread_inode)
         return KV_OK; /* the store has not read it yet, so it has not changed it */
     if (!same_form) {
-        put_line(out, "replaced", is, "");
+        put_line(&p->out, "replaced", is, "");
         return KV_OK;
     }
-    TRY(pull_key(before, was, &a, &old_data, e));
-    TRY(pull_key(after, is, &b, &new_data, e));
+    TRY(pull_key(p->before, was, &a, &old_data, e));
+    TRY(pull_key(p->after, is, &b, &new_data, e));
     int64_t n = kv_array_size(a), size = kv_dtype_bytes(is->dtype), changed = 0;
     const char *x = old_data, *y = new_data;
     for (int64_t i = 0; i < n; i++, x += size, y += size)
@@ -773,7 +786,7 @@ static int compare_key(buf *out, kv *before, const kv_info *was, kv *after, cons
         char elements[80];
         snprintf(elements, sizeof elements, ", %lld of %lld elements", (long long)changed,
                  (long long)n);
-        put_line(out, "changed", is, elements);
+        put_line(&p->out, "changed", is, elements);
     }
     return KV_OK;
 }
@@ -787,14 +800,17 @@ static void put_states(buf *out, const kv_info *info)
         buf_add(out, "none");
 }
 
-/* A line where the states of a key change, begin or go. was, is: NULL where there is no key. */
-static void compare_states(buf *out, const kv_info *was, const kv_info *is)
+/* The lines of a key: what becomes of it, and of its states. */
+static int tell_difference(void *arg, const kv_info *was, const kv_info *is, kv_err *e)
 {
-    bool some = (was && was->states > 0) || (is && is->states > 0);
-    bool same = was && is && was->pushes == is->pushes && was->updates == is->updates &&
-                was->states == is->states;
-    if (!some || same)
-        return;
+    preview *p = arg;
+    buf *out = &p->out;
+    if (was && is)
+        TRY(compare_key(p, was, is, e));
+    else
+        put_line(out, is ? "new" : "gone", is ? is : was, "");
+    if (!states_differ(was, is))
+        return KV_OK;
     buf_add(out, "  states   ");
     show_key(out, is ? is->key : was->key);
     buf_add(out, ": ");
@@ -802,32 +818,6 @@ static void compare_states(buf *out, const kv_info *was, const kv_info *is)
     buf_add(out, ", before: ");
     put_states(out, was);
     buf_char(out, '\n');
-}
-
-/* The keys of one store that another one does not have, or has too. Either may be NULL. */
-static int compare_keys(buf *out, kv *before, kv *after, kv_err *e)
-{
-    for (int64_t i = 0; after && i < kv_num_keys(after); i++) {
-        kv_info is, was;
-        kv_err none = {0};
-        TRY(kv_info_at(after, i, &is, e));
-        if (before && kv_find(before, &is.key, &was, &none) == KV_OK) {
-            TRY(compare_key(out, before, &was, after, &is, e));
-            compare_states(out, &was, &is);
-        } else {
-            put_line(out, "new", &is, "");
-            compare_states(out, NULL, &is);
-        }
-    }
-    for (int64_t i = 0; before && i < kv_num_keys(before); i++) {
-        kv_info was, is;
-        kv_err none = {0};
-        TRY(kv_info_at(before, i, &was, e));
-        if (!after || kv_find(after, &was.key, &is, &none)) {
-            put_line(out, "gone", &was, "");
-            compare_states(out, &was, NULL);
-        }
-    }
     return KV_OK;
 }
 
@@ -847,19 +837,20 @@ static int compare_rest(buf *out, kv *before, kv *after, kv_err *e)
 int state_preview(const state *st, session *s, kv_err *e)
 {
     const store_entry *entry = saved_store(s);
-    kv *before = NULL, *after = entry ? entry->store : NULL;
+    preview p = {.after = entry ? entry->store : NULL};
     const char *why = s->dry_run ? "dry run" : "read only";
     char opened[40];
-    own_buf lines = {0}, path = {0};
+    own_buf path = {0};
     if (!st->is_open)
         return KV_OK;
     state_end_transaction(s);
-    int rc = st->loaded ? kv_load_later(&before, opened_path(st, opened), e) : KV_OK;
+    int rc = st->loaded ? kv_load_later(&p.before, opened_path(st, opened), e) : KV_OK;
     if (rc == KV_OK && state_changed(st, s) &&
-        (rc = compare_keys(&lines, before, after, e)) == KV_OK &&
-        (rc = compare_rest(&lines, before, after, e)) == KV_OK && lines.len == 0)
-        buf_add(&lines, "  only its updater, or counts\n");
-    kv_free(before);
+        (rc = state_guard_compare(&st->guard, p.after, tell_difference, &p, e)) == KV_OK &&
+        (rc = compare_rest(&p.out, p.before, p.after, e)) == KV_OK && p.out.len == 0)
+        buf_add(&p.out, "  only its updater, or counts\n");
+    kv_free(p.before);
+    own_buf lines = p.out;
     TRY(rc);
     TRY(buf_check(&lines, e));
     fflush(stdout);

@@ -21,6 +21,7 @@
 
 #include "base/buf.h"
 #include "base/mem.h"
+#include "checkpoint/checkpoint.h"
 #include "kvstore.h"
 #include "session/session.h"
 #include "syntax/effect.h"
@@ -36,20 +37,13 @@
  * kvctl's, which wants --force.
  */
 
-/* A key as it was loaded. */
-typedef struct state_key {
-    kv_key key;
-    int64_t pushes, updates;
-    int states;
-} state_key;
-
 /* The file as it was loaded. All zero: an empty one, which guards nothing. */
 typedef struct state_guard {
     arena memory;
-    state_key *keys;
+    kv_info *keys;
     int64_t nkeys;
-    kv_opt *metadata;
-    int64_t nmetadata, metadata_cap;
+    checkpoint_text *metadata;
+    int64_t nmetadata;
     bool foreign; /* another tool wrote it */
 } state_guard;
 
@@ -60,33 +54,26 @@ int state_guard_foresee(const state_guard *g, const effect_keys *script, const c
 
 /* ---- The file ---- */
 
-/* All zero: no state file. */
+/* Begins with only what stands before `lock` set, which says how the file is opened. */
 typedef struct state {
+    const char *path;    /* borrowed; NULL: none */
+    bool reads;          /* what will run changes no store: the lock is shared */
+    bool prompt;         /* somebody types: a file that cannot be written is read, with a note */
+    bool read_only;      /* nothing is ever written; `lock` then is the open file without a lock */
+    bool force;          /* keys of the file may be lost */
+    int lock;            /* the open file whose lock this is, or -1 */
     bool tried, is_open; /* state_open was called, and succeeded */
-    const char *path;  /* borrowed; NULL: none */
-    int lock;          /* the open file whose lock this is, or -1 */
-    bool reads;        /* the script changes nothing: the lock is shared */
-    bool read_only;    /* nothing is ever written; `lock` then is the open file without a lock */
-    bool made;         /* the file was missing, and is an empty one meanwhile */
-    bool loaded;       /* it held a store: the session's kv */
+    bool made;           /* the file was missing, and is an empty one meanwhile */
+    bool loaded;         /* it held a store: the session's kv */
     uint64_t serial, changes; /* of that store when it was loaded */
-    state_guard guard; /* the contents that must not be lost */
-    bool force;        /* all the same */
+    state_guard guard;        /* the contents that must not be lost */
 } state;
 
-/* How a file is opened. */
-typedef struct state_how {
-    bool reads;     /* what will run changes no store */
-    bool prompt;    /* somebody types: a file that cannot be written is read, with a note */
-    bool read_only; /* nothing will be written, whatever runs: no lock */
-    bool force;     /* keys of the file may be lost */
-} state_how;
-
-/* Locks the file at path and loads it as the session's store kv. path NULL: nothing. Waits for the
- * lock as long as the setting store.wait says. From then on commit --disk writes the file, and
+/* Without a path nothing is done. Locks the file and loads it as the session's store kv. Waits for
+ * the lock as long as the setting store.wait says. From then on commit --disk writes the file, and
  * rollback without begin goes back to what it holds. Errors: busy, io, format, those of kv_load,
  * interrupted. Nothing is locked then. */
-int state_open(state *st, session *s, const char *path, state_how how, kv_err *e);
+int state_open(state *st, session *s, kv_err *e);
 
 /* Checks that state_save may write the store kv over the file. Error: key. */
 int state_check(const state *st, const session *s, kv_err *e);

@@ -482,14 +482,12 @@ static const char *entry_prompt(void *arg)
 
 static int run_prompt(attached *a, kv_err *e)
 {
-    own_buf history = {0};
     repl_ops ops = {.complete = entry_complete,
                     .run = entry_run,
                     .prompt = entry_prompt,
                     .banner = "kvctl attach: reads only; rounds, where, info, list, pull, stat, "
                               "plot, explain, profile; Ctrl-D leaves"};
-    histfile_path(&history, NULL);
-    return repl_run(&ops, a, false, buf_text(&history), e);
+    return repl_run(&ops, a, false, NULL, e);
 }
 
 /* ---- The job ---- */

@@ -347,10 +347,11 @@ typedef struct name_list {
     int n;
 } name_list;
 
-/* The names that an entry reads, each once. */
-static void collect_names(const ast *node, name_list *list)
+/* The variables that an entry reads, each once: names of the script's stores are none. */
+static void collect_names(session *s, const ast *node, name_list *list)
 {
-    for (int i = 0; node->kind == AST_NAME; i++) {
+    bool name = node->kind == AST_NAME && !session_names_store(s, node->u.text);
+    for (int i = 0; name; i++) {
         if (i == list->n && i < NAMES_MOST)
             list->names[list->n++] = node->u.text;
         if (i >= list->n || strcmp(list->names[i], node->u.text) == 0)
@@ -358,17 +359,13 @@ static void collect_names(const ast *node, name_list *list)
     }
     for (uint32_t i = 0; i < node->n; i++)
         if (node->kid[i])
-            collect_names(node->kid[i], list);
+            collect_names(s, node->kid[i], list);
 }
 
-/* Names of the script's stores and of functions are none of its variables. */
 static int bring_variables(guest *g, session *s, const unit *u, kv_err *e)
 {
-    name_list all = {.n = 0}, list = {.n = 0};
-    collect_names(u->body, &all);
-    for (int i = 0; i < all.n; i++)
-        if (!session_names_store(s, all.names[i]))
-            list.names[list.n++] = all.names[i];
+    name_list list = {.n = 0};
+    collect_names(s, u->body, &list);
     return list.n > 0 ? visit_variables(s, g->script, list.names, list.n, PATIENCE_MS, e) : KV_OK;
 }
 

@@ -21,23 +21,12 @@
 
 /* A conversion while its words are read and its keys are chosen. */
 typedef struct plan {
-    session *s;
-    const ast *call;
-    result *out;          /* its arena holds all texts */
-    words inputs;         /* in front of OUT */
-    word to;              /* OUT */
-    choice chosen;
+    target o;
+    words inputs; /* in front of OUT */
     checkpoint **files;
-    type_rules types;
     renames names;
     conversion_key *keys;
     int64_t nkeys, cap;
-    metadata_list metadata;
-    checkpoint_text *texts;
-    int64_t ntexts;
-    checkpoint_out_options options;
-    losses lost;
-    folder_files beside; /* what the output gets besides weights */
 } plan;
 
 /* ---- Words ----------------------------------------------------------------------------------- */
@@ -61,42 +50,37 @@ static int cut_words(plan *p, const ast *at, const words *all, kv_err *e)
     while (to >= 0 && !checkpoint_out_is_path(all->items[to].text))
         to--;
     if (to < 0) {
-        unit_err(p->s, at, e, KV_E_USAGE, "there is no OUT: no word ends as a file to write");
+        unit_err(p->o.s, at, e, KV_E_USAGE, "there is no OUT: no word ends as a file to write");
         hint_npy(all, e);
         return kv_err_hint(e, OUTPUT_ENDINGS), KV_E_USAGE;
     }
     if (to == 0 && all->n > 1) { /* most likely an ending that is not written */
-        unit_err(p->s, all->items[all->n - 1].at, e, KV_E_USAGE,
+        unit_err(p->o.s, all->items[all->n - 1].at, e, KV_E_USAGE,
                  "\"%s\" does not end as a file to write", all->items[all->n - 1].text);
         hint_npy(all, e);
         return kv_err_hint(e, OUTPUT_ENDINGS), KV_E_USAGE;
     }
     if (to == 0) {
-        unit_err(p->s, all->items[0].at, e, KV_E_USAGE, "no checkpoint stands before OUT, \"%s\"",
+        unit_err(p->o.s, all->items[0].at, e, KV_E_USAGE, "no checkpoint stands before OUT, \"%s\"",
                  all->items[0].text);
         return kv_err_hint(e, "convert CKPT OUT: the last word that ends as a file to write is "
                               "OUT, and patterns of keys stand behind it"),
                KV_E_USAGE;
     }
     p->inputs = (words){all->items, to, to};
-    p->to = all->items[to];
-    p->chosen.globs = (words){all->items + to + 1, all->n - to - 1, all->n - to - 1};
+    p->o.to = all->items[to];
+    p->o.chosen.globs = (words){all->items + to + 1, all->n - to - 1, all->n - to - 1};
     return KV_OK;
 }
 
 static int read_words(plan *p, kv_err *e)
 {
     words all = {0};
-    if (eval_words(p->s, p->call->kid[0], "a path", p->out, &all, e) ||
-        cut_words(p, p->call, &all, e) ||
-        choose_read(p->s, p->call, NULL, p->out, &p->chosen, e) ||
-        type_rules_read(p->s, p->call, p->out, &p->types, e) ||
-        renames_read(p->s, p->call, p->out, &p->names, e) ||
-        metadata_read(p->s, p->call, p->out, &p->metadata, e) ||
-        metadata_check(p->s, p->call, p->to.text, e) ||
-        out_options_read(p->s, p->call, p->to.text, p->out, &p->options, e))
-        return e->code;
-    return safe_write(p->s, p->to.text, e) ? unit_at(p->s, p->to.at, e) : KV_OK;
+    TRY(eval_words(p->o.s, p->o.call->kid[0], "a path", p->o.out, &all, e));
+    TRY(cut_words(p, p->o.call, &all, e));
+    TRY(target_read(&p->o, NULL, e));
+    TRY(target_check_path(&p->o, e));
+    return renames_read(p->o.s, p->o.call, p->o.out, &p->names, e);
 }
 
 /* ---- Keys ------------------------------------------------------------------------------------ */
@@ -105,11 +89,11 @@ static int add_key(plan *p, int file, int64_t at, kv_err *e)
 {
     const tensor_info *t = checkpoint_at(p->files[file], at);
     TRY(mem_grow(&p->keys, &p->cap, p->nkeys + 1, sizeof *p->keys, e));
-    const char *name = renames_apply(&p->names, p->s, t->name, &p->out->names, e);
+    const char *name = renames_apply(&p->names, p->o.s, t->name, &p->o.out->names, e);
     if (!name)
         return e->code;
     const tensor_info *codes = tensor_values_codes(p->files[file], at);
-    tensor_type type = type_rules_of(&p->types, codes ? codes->name : t->name, t->type);
+    tensor_type type = target_type(&p->o, codes ? codes->name : t->name, t->type);
     p->keys[p->nkeys++] = (conversion_key){file, at, name, type};
     return KV_OK;
 }
@@ -120,12 +104,15 @@ static int check_scales(const plan *p, kv_err *e)
 {
     const scales_model m = {p->files, (int)p->inputs.n};
     scales found;
-    for (int64_t i = 0; i < p->nkeys && p->types.n > 0 && !command_option_of(p->call, "raw"); i++) {
+    for (int64_t i = 0; i < p->nkeys && p->o.types.n > 0 && !command_option_of(p->o.call, "raw");
+         i++) {
         const conversion_key *k = &p->keys[i];
         const tensor_info *t = checkpoint_at(p->files[k->input], k->at);
-        if (scales_find(&found, m, k->input, t) && (type_rules_touch(&p->types, t->name) ||
-                                                    type_rules_touch(&p->types, found.codes->name)))
-            return unit_at(p->s, p->inputs.items[k->input].at, (scales_refuse(&found, true, e), e));
+        if (scales_find(&found, m, k->input, t) &&
+            (type_rules_touch(&p->o.types, t->name) ||
+             type_rules_touch(&p->o.types, found.codes->name)))
+            return unit_at(p->o.s, p->inputs.items[k->input].at,
+                           (scales_refuse(&found, true, e), e));
     }
     return KV_OK;
 }
@@ -142,21 +129,21 @@ static int choose_all(plan *p, kv_err *e)
     if (!p->files)
         return KV_E_MEMORY;
     for (int64_t i = 0; i < p->inputs.n; i++)
-        TRY(choose_open_tensors(p->s, &p->inputs.items[i], &p->files[i], e));
-    TRY(choose_decode(p->s, p->call, p->inputs.items[0].at, p->files, (int)p->inputs.n, gets_type,
-                      &p->types, e));
+        TRY(choose_open_tensors(p->o.s, &p->inputs.items[i], &p->files[i], e));
+    TRY(choose_decode(p->o.s, p->o.call, p->inputs.items[0].at, p->files, (int)p->inputs.n,
+                      gets_type, &p->o.types, e));
     for (int64_t i = 0; i < p->inputs.n; i++)
         for (int64_t k = 0; k < checkpoint_count(p->files[i]); k++)
-            if (choose_takes(&p->chosen, checkpoint_at(p->files[i], k)->name))
+            if (choose_takes(&p->o.chosen, checkpoint_at(p->files[i], k)->name))
                 TRY(add_key(p, (int)i, k, e));
-    TRY(choose_check_some(p->s, &p->chosen, e));
+    TRY(choose_check_some(p->o.s, &p->o.chosen, e));
     TRY(check_scales(p, e));
     if (p->nkeys > 0)
-        TRY(renames_check(&p->names, p->s, e));
+        TRY(renames_check(&p->names, p->o.s, e));
     for (int64_t i = 0; i < p->nkeys; i++)
-        if (choose_tell_training(p->s, p->files[p->keys[i].input], p->keys[i].at))
+        if (choose_tell_training(p->o.s, p->files[p->keys[i].input], p->keys[i].at))
             break;
-    return type_rules_check(p->s, &p->types, e);
+    return target_check_types(&p->o, e);
 }
 
 /* ---- The command ----------------------------------------------------------------------------- */
@@ -194,32 +181,30 @@ static int list_changes(const plan *p, kv_err *e)
         retyped |= strcmp(type_before(p, i), tensor_type_name(p->keys[i].type)) != 0;
     }
     bool names = renamed || !retyped;
-    rows table = {names ? all : types, 1 + names + 2 * retyped, NULL, 0, 0};
+    own_rows table = {names ? all : types, 1 + names + 2 * retyped, NULL, 0, 0};
     int64_t same = 0;
-    int rc = KV_OK;
-    for (int64_t i = 0; i < p->nkeys && !rc; i++) {
+    for (int64_t i = 0; i < p->nkeys; i++) {
         const char *name = p->keys[i].name, *type = tensor_type_name(p->keys[i].type);
         if (strcmp(name_before(p, i), name) == 0 && strcmp(type_before(p, i), type) == 0) {
             same++;
             continue;
         }
-        rc = rows_add_text(&table, name_before(p, i), e);
-        if (!rc && names)
-            rc = rows_add_text(&table, name, e);
-        if (!rc && retyped && !(rc = rows_add_text(&table, type_before(p, i), e)))
-            rc = rows_add_text(&table, type, e);
+        TRY(rows_add_text(&table, name_before(p, i), e));
+        TRY(names ? rows_add_text(&table, name, e) : KV_OK);
+        TRY(retyped ? rows_add_text(&table, type_before(p, i), e) : KV_OK);
+        TRY(retyped ? rows_add_text(&table, type, e) : KV_OK);
     }
-    if (!rc && same > 0)
-        session_note(p->s, "%lld of %lld keys keep%s name and dtype", (long long)same,
+    if (same > 0)
+        session_note(p->o.s, "%lld of %lld keys keep%s name and dtype", (long long)same,
                      (long long)p->nkeys, same == 1 ? "s" : "");
-    return result_table(p->out, &(buf){0}, &table, rc, e);
+    return result_table(p->o.out, &(buf){0}, &table, KV_OK, e);
 }
 
 /* What was decoded of the keys; *type: what the blocks of quantised types became. */
 static decoded count_decoded(const plan *p, const char **type)
 {
     const scales_model m = {p->files, (int)p->inputs.n};
-    bool raw = command_option_of(p->call, "raw") != NULL;
+    bool raw = command_option_of(p->o.call, "raw") != NULL;
     decoded d = {0};
     *type = NULL;
     for (int64_t i = 0; i < p->nkeys; i++) {
@@ -249,52 +234,44 @@ static bool keeps_codes(const plan *p)
 
 static int convert_all(plan *p, kv_err *e)
 {
+    target *o = &p->o;
+    TRY(target_metadata(o, p->files, (int)p->inputs.n, e));
     conversion c = {.inputs = p->files,
-                 .ninputs = (int)p->inputs.n,
-                 .keys = p->keys,
-                 .nkeys = p->nkeys,
-                 .metadata = p->texts,
-                 .nmetadata = p->ntexts,
-                 .lost = &p->lost,
-                 .progress = progress_bytes};
+                    .ninputs = (int)p->inputs.n,
+                    .keys = p->keys,
+                    .nkeys = p->nkeys,
+                    .metadata = o->metadata,
+                    .nmetadata = o->nmetadata,
+                    .lost = &o->lost,
+                    .progress = progress_bytes};
     if (conversion_check(&c, e))
-        return unit_at(p->s, p->call, e);
-    TRY(out_losses_begin(&p->lost, p->call, p->nkeys, e));
-    if (session_would(p->s, "write", p->to.text))
+        return unit_at(o->s, o->call, e);
+    TRY(target_begin(o, p->nkeys, e));
+    if (session_would(o->s, "write", o->to.text))
         return list_changes(p, e);
     const checkpoint *folder = NULL;
     for (int64_t i = p->inputs.n - 1; i >= 0; i--)
         folder = folder_files_has(p->files[i]) ? p->files[i] : folder;
     const char *type;
     const decoded values = count_decoded(p, &type);
-    p->beside.unquantised = values.scaled > 0 && !keeps_codes(p);
-    folder_files_plan(p->call, p->to.text, folder, &p->types, &p->beside, &p->options);
-    if (PROGRESS("convert", 0, conversion_run(&c, p->to.text, &p->options, e)))
-        return unit_at(p->s, p->to.at, e);
-    choose_tell_decoded(p->s, &values, type);
-    metadata_tell(p->s, p->texts, p->ntexts, p->to.text);
-    return out_losses_end(p->s, p->call, p->to.text, &p->lost, key_of, p->keys, p->nkeys, p->out,
-                          e);
+    o->beside.unquantised = values.scaled > 0 && !keeps_codes(p);
+    target_plan_files(o, folder);
+    if (PROGRESS("convert", 0, conversion_run(&c, o->to.text, &o->how, e)))
+        return unit_at(o->s, o->to.at, e);
+    choose_tell_decoded(o->s, &values, type);
+    return target_end(o, key_of, p->keys, p->nkeys, e);
 }
 
 int cmd_convert(session *s, const ast *call, result *out, kv_err *e)
 {
-    plan p = {.s = s, .call = call, .out = out};
-    bool drop = command_option_of(call, "drop-metadata") != NULL;
-    int rc = read_words(&p, e) || choose_all(&p, e) ||
-                     conversion_metadata(&p.texts, &p.ntexts, p.files, (int)p.inputs.n, drop,
-                                         p.metadata.items, p.metadata.n, e) ||
-                     convert_all(&p, e)
-                 ? (int)e->code
-                 : KV_OK;
-    rc = folder_files_tell(s, call, &p.beside, out, rc, e);
+    plan p = {.o = {.s = s, .call = call, .out = out}};
+    int rc = read_words(&p, e) || choose_all(&p, e) || convert_all(&p, e) ? (int)e->code : KV_OK;
+    rc = target_release(&p.o, rc, e);
     for (int64_t i = 0; p.files && i < p.inputs.n; i++)
         checkpoint_close(p.files[i]);
     renames_release(&p.names);
     mem_free(p.files);
     mem_free(p.keys);
-    mem_free(p.lost.keys);
-    mem_free(p.texts);
     return rc;
 }
 
@@ -326,7 +303,6 @@ typedef struct values {
     kv_key *keys; /* borrowed from the store */
     kv_dtype *has;
     int64_t n, bytes;
-    losses lost;
 } values;
 
 static const char *saved_key(const void *keys, int64_t i, tensor_type *type)
@@ -352,33 +328,39 @@ static int describe_key(const kv_info *info, checkpoint_entry *to, result *out, 
     return KV_OK;
 }
 
-/* Chooses keys, and the types that they get. */
-static int choose_values(session *s, const ast *call, kv *store, result *out, values *v, kv_err *e)
+/* Receives a row of the topic "metadata" of kv_describe. */
+static int add_text(void *arg, const kv_field *fields, int n, kv_err *e)
 {
-    choice chosen = {0};
-    type_rules types = {0};
+    (void)n;
+    return target_text(arg, fields[0].text, fields[1].text, e);
+}
+
+/* Reads the options, and chooses keys, and the types that they get. */
+static int choose_values(target *o, kv *store, values *v, kv_err *e)
+{
     int64_t n = kv_num_keys(store);
-    TRY(choose_read(s, call, call->kid[1], out, &chosen, e));
-    TRY(type_rules_read(s, call, out, &types, e));
-    v->entries = arena_alloc(&out->names, (size_t)n * sizeof *v->entries, e);
-    v->keys = arena_alloc(&out->names, (size_t)n * sizeof *v->keys, e);
-    v->has = arena_alloc(&out->names, (size_t)n * sizeof *v->has, e);
+    arena *names = &o->out->names;
+    TRY(kv_describe(store, "metadata", add_text, o, e));
+    TRY(target_read(o, o->call->kid[1], e));
+    v->entries = arena_alloc(names, (size_t)n * sizeof *v->entries, e);
+    v->keys = arena_alloc(names, (size_t)n * sizeof *v->keys, e);
+    v->has = arena_alloc(names, (size_t)n * sizeof *v->has, e);
     if (!v->entries || !v->keys || !v->has)
         return KV_E_MEMORY;
     for (int64_t i = 0; i < n; i++) {
         kv_info info;
         checkpoint_entry *t = &v->entries[v->n];
         TRY(kv_info_at(store, i, &info, e));
-        TRY(describe_key(&info, t, out, e));
-        if (!choose_takes(&chosen, t->name))
+        TRY(describe_key(&info, t, o->out, e));
+        if (!choose_takes(&o->chosen, t->name))
             continue;
-        t->type = type_rules_of(&types, t->name, t->type);
+        t->type = target_type(o, t->name, t->type);
         v->keys[v->n] = info.key;
         v->has[v->n++] = info.dtype;
         v->bytes += info.bytes;
     }
-    TRY(choose_check_some(s, &chosen, e));
-    return type_rules_check(s, &types, e);
+    TRY(choose_check_some(o->s, &o->chosen, e));
+    return target_check_types(o, e);
 }
 
 /* Element i of the array has no number in the type that is written, or by strict another one. */
@@ -397,7 +379,8 @@ static int no_number(const checkpoint_entry *t, const kv_array *a, const void *d
 }
 
 /* A row_sparse key is written with all its rows. */
-static int put_key(kv *store, checkpoint_out *file, values *v, int64_t i, kv_err *e)
+static int put_key(kv *store, checkpoint_out *file, const values *v, int64_t i, losses *lost,
+                   kv_err *e)
 {
     const checkpoint_entry *t = &v->entries[i];
     tensor_type has = tensor_type_of(v->has[i]);
@@ -407,45 +390,26 @@ static int put_key(kv *store, checkpoint_out *file, values *v, int64_t i, kv_err
     TRY(kv_array_new_raw(&a, v->has[i], t->ndim, t->shape, (kv_ctx){0}, e));
     TRY(kv_pull(store, &v->keys[i], 1, &a, NULL, e));
     TRY(kv_array_read(a, &data, e));
-    TRY(tensor_put(file, i, t->type, data, has, kv_array_size(a), &v->lost, &wrong, e));
-    return wrong < 0 ? KV_OK : no_number(t, a, data, wrong, v->lost.strict, e);
+    TRY(tensor_put(file, i, t->type, data, has, kv_array_size(a), lost, &wrong, e));
+    return wrong < 0 ? KV_OK : no_number(t, a, data, wrong, lost->strict, e);
 }
 
-typedef struct texts {
-    metadata_list list;
-    result *out;
-} texts;
-
-/* Receives a row of the topic "metadata" of kv_describe. */
-static int add_text(void *arg, const kv_field *fields, int n, kv_err *e)
+static int save_values(target *o, kv *store, kv_err *e)
 {
-    texts *t = arg;
-    (void)n;
-    return metadata_set(&t->list, fields[0].text, fields[1].text, t->out, e);
-}
-
-static int save_values(session *s, const ast *call, kv *store, const char *path, result *out,
-                       kv_err *e)
-{
-    checkpoint_out_options how = {0};
     values v = {0};
-    texts t = {.out = out};
     checkpoint_out *file;
-    TRY(choose_values(s, call, store, out, &v, e));
-    TRY(kv_describe(store, "metadata", add_text, &t, e));
-    TRY(metadata_read(s, call, out, &t.list, e));
-    TRY(metadata_check(s, call, path, e));
-    TRY(out_options_read(s, call, path, out, &how, e));
-    if (session_would(s, "write", path))
+    TRY(choose_values(o, store, &v, e));
+    TRY(target_check_metadata(o, e));
+    if (session_would(o->s, "write", o->to.text))
         return KV_OK;
-    TRY(out_losses_begin(&v.lost, call, v.n, e));
-    own_mem losses_key *lost = v.lost.keys;
-    TRY(checkpoint_out_open(&file, path, v.entries, v.n, t.list.items, t.list.n, &how, e));
+    TRY(target_begin(o, v.n, e));
+    TRY(checkpoint_out_open(&file, o->to.text, v.entries, v.n, o->metadata, o->nmetadata, &o->how,
+                            e));
     int rc = KV_OK;
     int64_t done = 0;
     progress_begin("save", v.bytes, PROGRESS_BYTES);
     for (int64_t i = 0; i < v.n && rc == KV_OK; i++) {
-        rc = put_key(store, file, &v, i, e);
+        rc = put_key(store, file, &v, i, &o->lost, e);
         done += tensor_type_bytes(tensor_type_of(v.has[i]),
                                   tensor_elements(v.entries[i].ndim, v.entries[i].shape));
         progress_step(done);
@@ -454,8 +418,7 @@ static int save_values(session *s, const ast *call, kv *store, const char *path,
     if (rc)
         return checkpoint_out_abandon(file), rc;
     TRY(checkpoint_out_commit(file, e));
-    metadata_tell(s, t.list.items, t.list.n, path);
-    return out_losses_end(s, call, path, &v.lost, saved_key, v.entries, v.n, out, e);
+    return target_end(o, saved_key, v.entries, v.n, e);
 }
 
 /* ---- A patch --------------------------------------------------------------------------------- */
@@ -488,7 +451,7 @@ static void tensors_release(tensors *t)
 }
 
 /* The data of tensor i in the type that it gets. */
-static int tensors_convert(tensors *t, values *v, int64_t i, kv_err *e)
+static int tensors_convert(tensors *t, const values *v, int64_t i, losses *lost, kv_err *e)
 {
     const checkpoint_entry *x = &v->entries[i];
     tensor_type has = tensor_type_of(v->has[i]);
@@ -502,11 +465,11 @@ static int tensors_convert(tensors *t, values *v, int64_t i, kv_err *e)
         return KV_E_MEMORY;
     tensor_loss loss = {.first = -1};
     wrong = tensor_convert_counting(t->converted[i], x->type, t->data[i], has, n, &loss);
-    if (wrong < 0 && v->lost.strict)
+    if (wrong < 0 && lost->strict)
         wrong = loss.first;
     if (wrong >= 0)
-        return no_number(x, t->arrays[i], t->data[i], wrong, v->lost.strict, e);
-    losses_add(&v->lost, i, &loss);
+        return no_number(x, t->arrays[i], t->data[i], wrong, lost->strict, e);
+    losses_add(lost, i, &loss);
     kv_array_unref(t->arrays[i]);
     t->arrays[i] = NULL;
     t->data[i] = t->converted[i];
@@ -521,22 +484,17 @@ static void told(void *arg, int64_t done, int64_t all)
 }
 
 /* The values are in memory together: a patch is made from tensors that are read in any order. */
-static int save_patch_from(session *s, const ast *call, kv *store, const char *path, checkpoint *a,
-                           result *out, kv_err *e)
+static int save_patch_from(target *o, kv *store, checkpoint *a, kv_err *e)
 {
     const patch_options how = {.progress = told};
     values v = {0};
-    texts m = {.out = out};
     OWN(tensors_release) tensors t = {0};
     own_checkpoint *b = NULL;
-    TRY(choose_values(s, call, store, out, &v, e));
-    TRY(kv_describe(store, "metadata", add_text, &m, e));
-    TRY(metadata_read(s, call, out, &m.list, e));
-    if (session_would(s, "write", path))
+    TRY(choose_values(o, store, &v, e));
+    if (session_would(o->s, "write", o->to.text))
         return KV_OK;
-    TRY(tensors_begin(&t, &v, out, e));
-    TRY(out_losses_begin(&v.lost, call, v.n, e));
-    own_mem losses_key *lost = v.lost.keys;
+    TRY(tensors_begin(&t, &v, o->out, e));
+    TRY(target_begin(o, v.n, e));
     for (; t.n < v.n; t.n++) {
         const checkpoint_entry *x = &v.entries[t.n];
         t.converted[t.n] = NULL;
@@ -545,29 +503,28 @@ static int save_patch_from(session *s, const ast *call, kv *store, const char *p
     /* all values at once, so that those of several machines come side by side */
     TRY(kv_pull(store, v.keys, v.n, t.arrays, NULL, e));
     for (int64_t i = 0; i < v.n; i++)
-        TRY(tensors_convert(&t, &v, i, e));
-    TRY(checkpoint_of_memory(&b, t.items, t.data, t.n, m.list.items, m.list.n, "the store", e));
-    TRY(PROGRESS("save", v.bytes, patch_make(path, a, b, &how, NULL, e)));
-    return out_losses_end(s, call, path, &v.lost, saved_key, v.entries, v.n, out, e);
+        TRY(tensors_convert(&t, &v, i, &o->lost, e));
+    TRY(checkpoint_of_memory(&b, t.items, t.data, t.n, o->metadata, o->nmetadata, "the store", e));
+    TRY(PROGRESS("save", v.bytes, patch_make(o->to.text, a, b, &how, NULL, e)));
+    return target_end(o, saved_key, v.entries, v.n, e);
 }
 
-static int save_patch(session *s, const ast *call, kv *store, const char *path, result *out,
-                      kv_err *e)
+static int save_patch(target *o, kv *store, kv_err *e)
 {
     static const char *const options[] = {"shard-size", "force"};
-    const word to = {path, call->kid[0]};
-    const ast *node = command_option_of(call, "patch-from");
-    const char *from = eval_word(s, node, "a checkpoint", out, e);
+    const ast *node = command_option_of(o->call, "patch-from");
+    const char *from = eval_word(o->s, node, "a checkpoint", o->out, e);
     own_checkpoint *a = NULL;
     if (!from)
         return e->code;
     for (size_t i = 0; i < sizeof options / sizeof *options; i++)
-        if (command_option_of(call, options[i]))
-            return unit_err(s, call, e, KV_E_USAGE, "a patch is one file: no --%s", options[i]);
+        if (command_option_of(o->call, options[i]))
+            return unit_err(o->s, o->call, e, KV_E_USAGE, "a patch is one file: no --%s",
+                            options[i]);
     if (checkpoint_open(&a, from, &(checkpoint_options){.weights = true}, e))
-        return unit_at(s, node, e);
-    TRY(patches_check_place(s, &to, a, e));
-    return save_patch_from(s, call, store, path, a, out, e);
+        return unit_at(o->s, node, e);
+    TRY(patches_check_place(o->s, &o->to, a, e));
+    return save_patch_from(o, store, a, e);
 }
 
 /* Returns true if what is asked for is the store, not its values. */
@@ -584,13 +541,8 @@ static bool is_whole(const ast *call, const char *path)
 
 /* ---- The command ----------------------------------------------------------------------------- */
 
-/* Writes what was asked for. */
-static int save_to(session *s, const ast *call, kv *store, const char *path, result *out, kv_err *e)
+static int save_whole(session *s, kv *store, const char *path, kv_err *e)
 {
-    if (command_option_of(call, "patch-from"))
-        return save_patch(s, call, store, path, out, e);
-    if (!is_whole(call, path))
-        return save_values(s, call, store, path, out, e);
     int rc = file_kind_check_keeps(path, "store", e);
     if (rc)
         return kv_err_hint(e, "save FILE.kvs keeps the store, save FILE.safetensors its values; "
@@ -608,15 +560,18 @@ static int save_to(session *s, const ast *call, kv *store, const char *path, res
 int cmd_save(session *s, const ast *call, result *out, kv_err *e)
 {
     kv *store;
-    const char *path;
+    target o = {.s = s, .call = call, .out = out, .to = {NULL, call->kid[0]}};
     if (session_store(s, &store, e) ||
-        !(path = eval_file(s, call->kid[0], "a store stands", out, e)))
+        !(o.to.text = eval_file(s, call->kid[0], "a store stands", out, e)))
         return e->code;
-    if (safe_write(s, path, e))
+    if (safe_write(s, o.to.text, e))
         return unit_at(s, call->kid[0], e);
     if (kv_num_keys(store) == 0) {
         unit_err(s, call, e, KV_E_VALUE, "the store holds no keys");
         return kv_err_hint(e, "kvctl -s FILE begins with those of a file"), KV_E_VALUE;
     }
-    return save_to(s, call, store, path, out, e) ? unit_at(s, call->kid[0], e) : KV_OK;
+    int rc = command_option_of(call, "patch-from") ? save_patch(&o, store, e)
+             : is_whole(call, o.to.text)           ? save_whole(s, store, o.to.text, e)
+                                                   : save_values(&o, store, e);
+    return target_release(&o, rc, e) ? unit_at(s, call->kid[0], e) : KV_OK;
 }

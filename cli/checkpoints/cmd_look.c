@@ -105,6 +105,13 @@ void fold_name(buf *out, const char *name)
     }
 }
 
+static void groups_release(groups *g)
+{
+    map_release(&g->by_text);
+    arena_release(&g->texts);
+    mem_free(g->items);
+}
+
 /* The text that the tensors of a group share: "BF16 2x3 model.#.weight". */
 static int group_text(buf *out, const tensor_info *t, kv_err *e)
 {
@@ -169,27 +176,21 @@ static int fold_keys(const listing *l, rows *table, buf *text, kv_err *e)
         {"name", "key"},    {"dtype", "dtype"}, {"shape", "shape"}, {"bytes", "bytes"},
         {"count", "count"}};
     own_rows shown = {heads, 5, NULL, 0, 0};
-    groups g = {0};
+    OWN(groups_release) groups g = {0};
     *table = (rows){columns, 5, NULL, 0, 0};
-    int rc = group_keys(l, &g, e);
-    for (int64_t i = 0; i < g.n && rc == KV_OK; i++) {
+    TRY(group_keys(l, &g, e));
+    for (int64_t i = 0; i < g.n; i++) {
         const group *one = &g.items[i];
         char times[32];
         snprintf(times, sizeof times, "×%lld", (long long)one->count);
-        if ((rc = rows_add_text(table, one->name, e)) ||
-            (rc = add_form(table, one->first, one->bytes, e)) ||
-            (rc = rows_add(table, value_int(one->count), e)) ||
-            (rc = add_folded_name(&shown, one, e)) ||
-            (rc = add_form(&shown, one->first, one->bytes, e)))
-            break;
-        rc = rows_add_text(&shown, times, e);
+        TRY(rows_add_text(table, one->name, e));
+        TRY(add_form(table, one->first, one->bytes, e));
+        TRY(rows_add(table, value_int(one->count), e));
+        TRY(add_folded_name(&shown, one, e));
+        TRY(add_form(&shown, one->first, one->bytes, e));
+        TRY(rows_add_text(&shown, times, e));
     }
-    if (rc == KV_OK)
-        rc = rows_print(text, &shown, e);
-    map_release(&g.by_text);
-    arena_release(&g.texts);
-    mem_free(g.items);
-    return rc;
+    return rows_print(text, &shown, e);
 }
 
 /* ---- The command ----------------------------------------------------------------------------- */
@@ -444,52 +445,47 @@ typedef struct findings {
     bool allows_zeros;
 } findings;
 
-static int add_cells(findings *f, const char *key, const char *file, const char *finding, kv_err *e)
-{
-    TRY(rows_add_text(f->cells, key, e));
-    TRY(rows_add_text(f->cells, file, e));
-    return rows_add_text(f->cells, finding, e);
-}
-
 static void add_visible(buf *lines, const char *text)
 {
     visible_line(lines, text, strlen(text));
 }
 
-/* A fault that opening found: its text names the tensor. */
-static int add_fault(void *arg, const char *key, const char *file, const char *finding, kv_err *e)
+/* named: the finding names its key. */
+static int put(findings *f, const char *key, const char *file, const char *finding, bool named,
+               kv_err *e)
 {
-    findings *f = arg;
     if (f->n++ >= LISTED_MAX)
         return KV_OK;
     add_visible(f->lines, file ? file : f->path);
     buf_add(f->lines, ": ");
+    if (!named) {
+        show_key(f->lines, (kv_key){.name = key});
+        buf_add(f->lines, ": ");
+    }
     add_visible(f->lines, finding);
     buf_char(f->lines, '\n');
-    return add_cells(f, key, file, finding, e);
+    TRY(rows_add_text(f->cells, key, e));
+    TRY(rows_add_text(f->cells, file, e));
+    return rows_add_text(f->cells, finding, e);
+}
+
+/* A fault that opening found: its text names the tensor. */
+static int add_fault(void *arg, const char *key, const char *file, const char *finding, kv_err *e)
+{
+    return put(arg, key, file, finding, true, e);
 }
 
 /* Adds what is said of a key: `m.safetensors: fc.weight: 3 of 6 elements are NaN`. */
-static int add(findings *f, const char *key, const char *file, kv_err *e, const char *fmt, ...)
-    __attribute__((format(printf, 5, 6)));
-
-static int add(findings *f, const char *key, const char *file, kv_err *e, const char *fmt, ...)
+__attribute__((format(printf, 5, 6))) static int add(findings *f, const char *key, const char *file,
+                                                     kv_err *e, const char *fmt, ...)
 {
     own_buf text = {0};
     va_list args;
-    if (f->n++ >= LISTED_MAX)
-        return KV_OK;
     va_start(args, fmt);
     buf_vprintf(&text, fmt, args);
     va_end(args);
-    add_visible(f->lines, file);
-    buf_add(f->lines, ": ");
-    show_key(f->lines, (kv_key){.name = key});
-    buf_add(f->lines, ": ");
-    add_visible(f->lines, buf_text(&text));
-    buf_char(f->lines, '\n');
     TRY(buf_check(&text, e));
-    return add_cells(f, key, file, buf_text(&text), e);
+    return put(f, key, file, buf_text(&text), false, e);
 }
 
 /* ---- Values ---------------------------------------------------------------------------------- */

@@ -341,28 +341,18 @@ static int merge_words_check(const source *src, const ast *call, const merge_fou
 
 /* A merge while its words are read and its keys are chosen. */
 typedef struct merging {
-    session *s;
-    const ast *call;
-    result *out; /* its arena holds all texts */
+    target o;
     merge_found found;
     rule_params params;
     words models;
-    word base, to; /* base: no text without one */
-    choice chosen;
+    word base;       /* no text without one */
     double *weights; /* one a model, or NULL */
     int64_t nweights, weights_cap;
     double *scales; /* of adapters: one a model, or NULL; behind them the ranks */
     checkpoint **files, *base_file;
-    type_rules types;
     merge_key *keys;
     int64_t nkeys, keys_cap;
     bool widens; /* codes with scales become BF16 */
-    metadata_list metadata;
-    checkpoint_text *texts;
-    int64_t ntexts;
-    checkpoint_out_options options;
-    losses lost;
-    folder_files beside; /* what the output gets besides weights */
 } merging;
 
 /* ---- Models ---------------------------------------------------------------------------------- */
@@ -370,7 +360,7 @@ typedef struct merging {
 static int no_file(const merging *m, const word *w, kv_err *e)
 {
     file_error(e, "read", w->text, ENOENT);
-    return unit_at(m->s, w->at, e);
+    return unit_at(m->o.s, w->at, e);
 }
 
 /* Models up to the first word that names no file; patterns behind it. */
@@ -382,16 +372,17 @@ static int cut_words(merging *m, const words *all, kv_err *e)
         const word *w = &all->items[n++];
         streams += strcmp(w->text, "-") == 0;
         if (streams > 1)
-            return unit_err(m->s, w->at, e, KV_E_USAGE, "stdin is read once");
+            return unit_err(m->o.s, w->at, e, KV_E_USAGE, "stdin is read once");
         if (n > MERGE_MODELS)
-            return unit_err(m->s, w->at, e, KV_E_USAGE, "a merge takes at most %d models",
+            return unit_err(m->o.s, w->at, e, KV_E_USAGE, "a merge takes at most %d models",
                             MERGE_MODELS);
     }
     if (n == 0)
-        return all->n > 0 ? no_file(m, &all->items[0], e)
-                          : unit_err(m->s, m->call, e, KV_E_USAGE, "there is no model to merge");
+        return all->n > 0
+                   ? no_file(m, &all->items[0], e)
+                   : unit_err(m->o.s, m->o.call, e, KV_E_USAGE, "there is no model to merge");
     m->models = (words){all->items, n, n};
-    m->chosen.globs = (words){all->items + n, all->n - n, all->n - n};
+    m->o.chosen.globs = (words){all->items + n, all->n - n, all->n - n};
     return KV_OK;
 }
 
@@ -411,21 +402,21 @@ static int add_weights(merging *m, const ast *at, value v, int depth, kv_err *e)
     if (several && depth < 3) {
         own_value items = value_none();
         if (eval_items_of(v, &items, e))
-            return unit_at(m->s, at, e);
+            return unit_at(m->o.s, at, e);
         for (int64_t i = 0; i < items.u.list->n; i++)
             TRY(add_weights(m, at, items.u.list->items[i], depth + 1, e));
         return KV_OK;
     }
     if (several || value_item(&number, v, e) || number.kind == VALUE_BOOL) {
         *e = (kv_err){0};
-        return unit_err(m->s, at, e, KV_E_DTYPE, "a weight is a number, not %s",
+        return unit_err(m->o.s, at, e, KV_E_DTYPE, "a weight is a number, not %s",
                         value_kind_name(v));
     }
     double size = fabs(value_number(number));
     if (!isfinite(size))
-        return unit_err(m->s, at, e, KV_E_VALUE, "a weight is a finite number");
+        return unit_err(m->o.s, at, e, KV_E_VALUE, "a weight is a finite number");
     if (size != 0 && (size < LEAST_WEIGHT || size > LARGEST_WEIGHT))
-        return unit_err(m->s, at, e, KV_E_VALUE, "a weight is 0, or from %g to %g in size",
+        return unit_err(m->o.s, at, e, KV_E_VALUE, "a weight is 0, or from %g to %g in size",
                         LEAST_WEIGHT, LARGEST_WEIGHT);
     TRY(mem_grow(&m->weights, &m->weights_cap, m->nweights + 1, sizeof *m->weights, e));
     m->weights[m->nweights++] = value_number(number);
@@ -435,7 +426,7 @@ static int add_weights(merging *m, const ast *at, value v, int depth, kv_err *e)
 static int read_weight(merging *m, const ast *node, kv_err *e)
 {
     own_value v = value_none();
-    TRY(eval(m->s, node, &v, e));
+    TRY(eval(m->o.s, node, &v, e));
     return add_weights(m, node, v, 0, e);
 }
 
@@ -448,7 +439,7 @@ static int wrong_count(const source *src, const ast *weights, int64_t n, int64_t
 
 static int read_weights(merging *m, kv_err *e)
 {
-    const ast *given = command_option_of(m->call, "weights");
+    const ast *given = command_option_of(m->o.call, "weights");
     bool list = given && given->kind == AST_LIST;
     if (!given)
         return KV_OK;
@@ -458,7 +449,7 @@ static int read_weights(merging *m, kv_err *e)
         TRY(read_weight(m, given, e));
     return m->nweights == m->models.n
                ? KV_OK
-               : wrong_count(&m->s->unit->src, given, m->nweights, m->models.n, e);
+               : wrong_count(&m->o.s->unit->src, given, m->nweights, m->models.n, e);
 }
 
 /* ---- Parameters ------------------------------------------------------------------------------ */
@@ -476,8 +467,8 @@ static int unknown_name(const merging *m, const ast *at, kv_err *e)
     source_err(&m->found.src, at->pos, at->end, e, KV_E_USAGE, "a merge knows no name `%s` here",
                name);
     merge_names_suggest(m->found.rule, &near);
-    for (int64_t i = 0; i < m->s->globals.n; i++)
-        suggest_add(&near, m->s->globals.items[i].name);
+    for (int64_t i = 0; i < m->o.s->globals.n; i++)
+        suggest_add(&near, m->o.s->globals.items[i].name);
     suggest_done(&near, e);
     return kv_err_hint(e, "--%s V gives it a value; so does a head: merge my(%s = 0.5) { … }", name,
                        name),
@@ -488,7 +479,7 @@ static int unknown_name(const merging *m, const ast *at, kv_err *e)
 static int take_variable(void *arg, const ast *at, kv_err *e)
 {
     merging *m = arg;
-    variable *found = session_variable(m->s, at->u.text, false);
+    variable *found = session_variable(m->o.s, at->u.text, false);
     value text;
     if (rule_params_has(&m->params, at->u.text))
         return KV_OK;
@@ -507,8 +498,8 @@ static int check_values(merging *m, kv_err *e)
 {
     const ast *option;
     int rc = KV_OK, n = 0;
-    for (uint32_t i = 0; rc == KV_OK && (option = rule_options_next(m->call, &i));) {
-        rc = merge_param_check(&m->s->unit->src, option, &m->found, m->params.opts[n].name,
+    for (uint32_t i = 0; rc == KV_OK && (option = rule_options_next(m->o.call, &i));) {
+        rc = merge_param_check(&m->o.s->unit->src, option, &m->found, m->params.opts[n].name,
                                m->params.opts[n].value, e);
         if (rc && e->option)
             e->option = (uint8_t)(n + 1); /* it was checked alone */
@@ -519,11 +510,11 @@ static int check_values(merging *m, kv_err *e)
 
 static int read_params(merging *m, kv_err *e)
 {
-    TRY(merge_find(m->s, m->call, &m->found, e));
-    TRY(merge_words_check(&m->s->unit->src, m->call, &m->found, e));
-    TRY(rule_options_read(m->s, m->call, takes_text, m, &m->params, e));
+    TRY(merge_find(m->o.s, m->o.call, &m->found, e));
+    TRY(merge_words_check(&m->o.s->unit->src, m->o.call, &m->found, e));
+    TRY(rule_options_read(m->o.s, m->o.call, takes_text, m, &m->params, e));
     if (check_values(m, e))
-        return rule_options_explain(m->s, m->call, e);
+        return rule_options_explain(m->o.s, m->o.call, e);
     return m->found.library ? KV_OK : merge_names_each(m->found.rule, take_variable, m, e);
 }
 
@@ -531,8 +522,8 @@ static int read_params(merging *m, kv_err *e)
 
 static int read_path(merging *m, const char *option, word *to, kv_err *e)
 {
-    to->at = command_option_of(m->call, option);
-    to->text = eval_option_word(m->s, m->call, option, "a path", m->out, e);
+    to->at = command_option_of(m->o.call, option);
+    to->text = eval_option_word(m->o.s, m->o.call, option, "a path", m->o.out, e);
     return e->code;
 }
 
@@ -552,7 +543,7 @@ static int take_base(merging *m, kv_err *e)
     if (m->base.text || !adapters || !rule_reader(rule, "base"))
         return KV_OK;
     if (m->models.n == 1) /* patterns stand behind it */
-        return unit_err(m->s, m->call->kid[0], e, KV_E_USAGE,
+        return unit_err(m->o.s, m->o.call->kid[0], e, KV_E_USAGE,
                         "one checkpoint is named, and the base is missing");
     word *items = m->models.items;
     int64_t at = 0;
@@ -568,24 +559,21 @@ static int take_base(merging *m, kv_err *e)
 static int read_words(merging *m, kv_err *e)
 {
     words all = {0};
-    if (read_path(m, "base", &m->base, e) || read_path(m, "out", &m->to, e) ||
-        eval_words(m->s, m->call->kid[1], "a path", m->out, &all, e) ||
-        cut_words(m, &all, e) || take_base(m, e) ||
-        choose_read(m->s, m->call, NULL, m->out, &m->chosen, e) ||
-        type_rules_read(m->s, m->call, m->out, &m->types, e) ||
-        metadata_read(m->s, m->call, m->out, &m->metadata, e) ||
-        out_options_read(m->s, m->call, m->to.text, m->out, &m->options, e) ||
-        metadata_check(m->s, m->call, m->to.text, e))
-        return e->code;
-    return out_check_path(m->s, &m->to, e);
+    TRY(read_path(m, "base", &m->base, e));
+    TRY(read_path(m, "out", &m->o.to, e));
+    TRY(eval_words(m->o.s, m->o.call->kid[1], "a path", m->o.out, &all, e));
+    TRY(cut_words(m, &all, e));
+    TRY(take_base(m, e));
+    TRY(target_read(&m->o, NULL, e));
+    return target_check_path(&m->o, e);
 }
 
 /* ---- Files ----------------------------------------------------------------------------------- */
 
 static int open_model(const merging *m, const word *w, checkpoint **c, kv_err *e)
 {
-    TRY(choose_open_tensors(m->s, w, c, e));
-    return choose_decode(m->s, m->call, w->at, c, 1, NULL, NULL, e);
+    TRY(choose_open_tensors(m->o.s, w, c, e));
+    return choose_decode(m->o.s, m->o.call, w->at, c, 1, NULL, NULL, e);
 }
 
 static int open_all(merging *m, kv_err *e)
@@ -601,7 +589,7 @@ static int open_all(merging *m, kv_err *e)
         TRY(open_model(m, w, &m->files[i], e));
         if (m->scales &&
             adapter_config_read(w->text, &m->scales[i], &m->scales[m->models.n + i], e))
-            return unit_at(m->s, w->at, e);
+            return unit_at(m->o.s, w->at, e);
     }
     return KV_OK;
 }
@@ -618,19 +606,19 @@ static checkpoint *first_file(const merging *m)
  * pattern. */
 static int check_patterns(merging *m, kv_err *e)
 {
-    for (int64_t i = 0; i < m->chosen.globs.n; i++) {
-        const word *w = &m->chosen.globs.items[i];
-        if (m->chosen.matched[i])
+    for (int64_t i = 0; i < m->o.chosen.globs.n; i++) {
+        const word *w = &m->o.chosen.globs.items[i];
+        if (m->o.chosen.matched[i])
             continue;
         if (strcmp(w->text, "-") == 0 || checkpoint_stands(w->text)) {
-            unit_err(m->s, w->at, e, KV_E_USAGE, "no name matches \"%s\", which is a file",
+            unit_err(m->o.s, w->at, e, KV_E_USAGE, "no name matches \"%s\", which is a file",
                      w->text);
             return kv_err_hint(e, "models stand before the patterns"), KV_E_USAGE;
         }
         if (choose_ends_as_file(w->text) || (strchr(w->text, '/') && !strpbrk(w->text, "*?[")))
             return no_file(m, w, e);
-        unit_err(m->s, w->at, e, KV_E_KEY, "no name matches \"%s\"", w->text);
-        if (command_option_of(m->call, "weights") && strchr("0123456789.", w->text[0]))
+        unit_err(m->o.s, w->at, e, KV_E_KEY, "no name matches \"%s\"", w->text);
+        if (command_option_of(m->o.call, "weights") && strchr("0123456789.", w->text[0]))
             kv_err_hint(e, "weights are one word: --weights 1,%s", w->text);
         if (!strpbrk(w->text, "*?["))
             kv_err_hint(e, "there is no file of this name, either");
@@ -644,7 +632,7 @@ static int check_scales(merging *m, const ast *at, checkpoint *c, kv_err *e)
 {
     for (int64_t i = 0; i < m->nkeys; i++) {
         int64_t key = checkpoint_find(c, m->keys[i].name);
-        TRY(choose_check_all_scales(m->s, m->call, at, c, &key, 1, e));
+        TRY(choose_check_all_scales(m->o.s, m->o.call, at, c, &key, 1, e));
     }
     return KV_OK;
 }
@@ -662,7 +650,7 @@ static tensor_type type_of(merging *m, const checkpoint *from, int64_t i)
             (void)tensor_values_scales(m->files[k], at, &scaled);
     }
     m->widens |= scaled != NULL;
-    return type_rules_of(&m->types, codes ? codes->name : t->name, scaled ? TENSOR_BF16 : t->type);
+    return target_type(&m->o, codes ? codes->name : t->name, scaled ? TENSOR_BF16 : t->type);
 }
 
 static int choose_all(merging *m, kv_err *e)
@@ -673,18 +661,18 @@ static int choose_all(merging *m, kv_err *e)
     TRY(mem_grow(&m->keys, &m->keys_cap, n, sizeof *m->keys, e));
     for (int64_t i = 0; i < n; i++) {
         const tensor_info *t = checkpoint_at(from, i);
-        if (!choose_takes(&m->chosen, t->name))
+        if (!choose_takes(&m->o.chosen, t->name))
             continue;
         m->keys[m->nkeys++] = (merge_key){t->name, type_of(m, from, i)};
-        noted = noted || choose_tell_training(m->s, from, i);
+        noted = noted || choose_tell_training(m->o.s, from, i);
     }
     TRY(check_patterns(m, e));
-    TRY(choose_check_some(m->s, &m->chosen, e));
+    TRY(choose_check_some(m->o.s, &m->o.chosen, e));
     if (m->base_file)
         TRY(check_scales(m, m->base.at, m->base_file, e));
     for (int64_t i = 0; i < m->models.n; i++)
         TRY(check_scales(m, m->models.items[i].at, m->files[i], e));
-    return type_rules_check(m->s, &m->types, e);
+    return target_check_types(&m->o, e);
 }
 
 /* ---- The command ----------------------------------------------------------------------------- */
@@ -709,7 +697,7 @@ static decoded count_decoded(const merging *m)
         }
         if (by)
             choose_count_decoded(&d, (scales_model){&by, 1}, 0, of,
-                                 !command_option_of(m->call, "raw"));
+                                 !command_option_of(m->o.call, "raw"));
     }
     return d;
 }
@@ -732,10 +720,11 @@ static void tell_narrowed(const merging *m)
         }
     }
     if (n > 0)
-        session_note(m->s, "%lld key%s %s in another file, and %s in the first one, which the "
-                     "result follows; --dtype %s keeps %s", (long long)n, n == 1 ? " is" : "s are",
-                     tensor_info_type(wider), tensor_info_type(first), tensor_info_type(wider),
-                     n == 1 ? "it" : "them");
+        session_note(m->o.s,
+                     "%lld key%s %s in another file, and %s in the first one, which the "
+                     "result follows; --dtype %s keeps %s",
+                     (long long)n, n == 1 ? " is" : "s are", tensor_info_type(wider),
+                     tensor_info_type(first), tensor_info_type(wider), n == 1 ? "it" : "them");
 }
 
 /* Gives an error of merge_check its place. What a rule of the library refuses is a mistake in what
@@ -751,7 +740,7 @@ static int at_word(merging *m, kv_err *e)
         e->file[0] = '\0';
     }
     bool of_rule = in_library || e->code == KV_E_USAGE || e->code == KV_E_VALUE;
-    return unit_at(m->s, model ? model : of_rule ? m->call->kid[0] : m->call, e);
+    return unit_at(m->o.s, model ? model : of_rule ? m->o.call->kid[0] : m->o.call, e);
 }
 
 /* Warns of adapters whose scale nobody gave. */
@@ -760,9 +749,10 @@ static void warn_of_scales(const merging *m)
     bool given = rule_params_has(&m->params, "scale") || !rule_reader(m->found.rule, "lora_scale");
     for (int64_t i = 0; i < m->models.n && m->scales && !given; i++)
         if (m->scales[m->models.n + i] == 0) /* no rank: no configuration */
-            session_warn(m->s, m->models.items[i].at,
+            session_warn(m->o.s, m->models.items[i].at,
                          "%s has no adapter_config.json, so its scale is 1: give alpha / r, such "
-                         "as --scale 2", m->models.items[i].text);
+                         "as --scale 2",
+                         m->models.items[i].text);
 }
 
 static const char *key_of(const void *keys, int64_t i, tensor_type *type)
@@ -774,15 +764,14 @@ static const char *key_of(const void *keys, int64_t i, tensor_type *type)
 
 static int merge_all(merging *m, kv_err *e)
 {
+    target *o = &m->o;
     checkpoint *const from[] = {first_file(m)};
     const char *names[RULE_PARAMS_MAX], *texts[RULE_PARAMS_MAX];
     for (int i = 0; i < m->params.n; i++) {
         names[i] = m->params.opts[i].name;
         texts[i] = m->params.opts[i].value;
     }
-    TRY(conversion_metadata(&m->texts, &m->ntexts, from, 1,
-                            command_option_of(m->call, "drop-metadata") != NULL, m->metadata.items,
-                            m->metadata.n, e));
+    TRY(target_metadata(o, from, 1, e));
     merge all = {.rule = m->found.rule,
                  .src = &m->found.src,
                  .names = names,
@@ -792,60 +781,56 @@ static int merge_all(merging *m, kv_err *e)
                  .nmodels = (int)m->models.n,
                  .base = m->base_file,
                  .weights = m->weights,
-                 .keeps_first = command_option_of(m->call, "keep-first") != NULL,
+                 .keeps_first = command_option_of(o->call, "keep-first") != NULL,
                  .adapters = m->scales != NULL,
                  .lora_scales = m->scales,
                  .lora_ranks = m->scales ? m->scales + m->models.n : NULL,
                  .keys = m->keys,
                  .nkeys = m->nkeys,
-                 .metadata = m->texts,
-                 .nmetadata = m->ntexts,
-                 .lost = &m->lost,
+                 .metadata = o->metadata,
+                 .nmetadata = o->nmetadata,
+                 .lost = &o->lost,
                  .progress = progress_bytes};
     if (merge_check(&all, e))
         return at_word(m, e);
     warn_of_scales(m);
-    if (session_would(m->s, "write", m->to.text))
+    if (session_would(o->s, "write", o->to.text))
         return KV_OK;
-    TRY(out_losses_begin(&m->lost, m->call, m->nkeys, e));
+    TRY(target_begin(o, m->nkeys, e));
     const checkpoint *folder = m->base_file && folder_files_has(m->base_file) ? m->base_file : NULL;
     for (int64_t i = 0; i < m->models.n && !folder && !m->scales; i++) /* none of adapters */
         folder = folder_files_has(m->files[i]) ? m->files[i] : NULL;
     const decoded values = count_decoded(m);
-    m->beside.unquantised = values.scaled > 0; /* other codes are refused */
-    m->beside.folded = m->scales != NULL;
-    folder_files_plan(m->call, m->to.text, folder, &m->types, &m->beside, &m->options);
-    if (m->widens && !m->beside.dtype)
-        m->beside.dtype = folder_files_dtype(TENSOR_BF16);
-    if (PROGRESS("merge", 0, merge_run(&all, m->to.text, &m->options, e)))
-        return unit_at(m->s, m->to.at, e);
-    choose_tell_decoded(m->s, &values, NULL);
-    metadata_tell(m->s, m->texts, m->ntexts, m->to.text);
+    o->beside.unquantised = values.scaled > 0; /* other codes are refused */
+    o->beside.folded = m->scales != NULL;
+    target_plan_files(o, folder);
+    if (m->widens && !o->beside.dtype)
+        o->beside.dtype = folder_files_dtype(TENSOR_BF16);
+    if (PROGRESS("merge", 0, merge_run(&all, o->to.text, &o->how, e)))
+        return unit_at(o->s, o->to.at, e);
+    choose_tell_decoded(o->s, &values, NULL);
     tell_narrowed(m);
-    return out_losses_end(m->s, m->call, m->to.text, &m->lost, key_of, m->keys, m->nkeys, m->out,
-                          e);
+    return target_end(o, key_of, m->keys, m->nkeys, e);
 }
 
 int cmd_merge(session *s, const ast *call, result *out, kv_err *e)
 {
-    merging m = {.s = s, .call = call, .out = out};
+    merging m = {.o = {.s = s, .call = call, .out = out}};
     /* Weights are read when it is clear which words are models. */
     int rc = read_params(&m, e) || read_words(&m, e) || open_all(&m, e) || choose_all(&m, e) ||
                      read_weights(&m, e) || merge_all(&m, e)
                  ? (int)e->code
                  : KV_OK;
-    rc = folder_files_tell(s, call, &m.beside, out, rc, e);
+    rc = target_release(&m.o, rc, e);
     for (int64_t i = 0; m.files && i < m.models.n; i++)
         checkpoint_close(m.files[i]);
     checkpoint_close(m.base_file);
-    merge_found_release(m.s, &m.found, rc != KV_OK);
+    merge_found_release(s, &m.found, rc != KV_OK);
     rule_params_release(&m.params);
     mem_free(m.files);
     mem_free(m.weights);
     mem_free(m.scales);
     mem_free(m.keys);
-    mem_free(m.lost.keys);
-    mem_free(m.texts);
     return rc;
 }
 

@@ -173,75 +173,66 @@ int cmd_patch(session *s, const ast *call, result *out, kv_err *e)
 
 /* The words of the command, read. */
 typedef struct request {
-    words all;      /* patches, and behind them the checkpoint */
-    word base;      /* that */
-    const char *to; /* NULL: in place */
-    const ast *at;  /* of --out, or --in-place */
-    checkpoint_out_options how;
+    words all; /* patches, and behind them the checkpoint */
+    word base; /* that */
+    target o;  /* to.at: --out, or --in-place, where to is the base */
+    bool in_place;
 } request;
 
-static int read_words(session *s, const ast *call, result *out, request *r, kv_err *e)
+static int read_words(request *r, kv_err *e)
 {
-    TRY(eval_words(s, call->kid[0], "a path", out, &r->all, e));
+    target *o = &r->o;
+    TRY(eval_words(o->s, o->call->kid[0], "a path", o->out, &r->all, e));
     if (r->all.n < 2) {
-        unit_err(s, call, e, KV_E_USAGE, "a patch and a checkpoint are wanted");
+        unit_err(o->s, o->call, e, KV_E_USAGE, "a patch and a checkpoint are wanted");
         return kv_err_hint(e, "apply P A --out B: the checkpoint stands behind the patches"),
                KV_E_USAGE;
     }
     r->base = r->all.items[r->all.n - 1];
-    const ast *in_place = command_option_of(call, "in-place");
-    r->at = command_option_of(call, "out");
-    if (in_place && r->at)
-        return unit_err(s, r->at, e, KV_E_USAGE, "--out or --in-place, not both");
-    if (!in_place && !r->at) {
-        unit_err(s, call, e, KV_E_USAGE, "nothing says where the result goes");
+    const ast *in_place = command_option_of(o->call, "in-place");
+    r->in_place = in_place != NULL;
+    o->to = (word){r->base.text, command_option_of(o->call, "out")};
+    if (in_place && o->to.at)
+        return unit_err(o->s, o->to.at, e, KV_E_USAGE, "--out or --in-place, not both");
+    if (!in_place && !o->to.at) {
+        unit_err(o->s, o->call, e, KV_E_USAGE, "nothing says where the result goes");
         return kv_err_hint(e, "--out B, or --in-place"), KV_E_USAGE;
     }
     if (in_place && strcmp(r->base.text, "-") == 0) {
-        unit_err(s, r->base.at, e, KV_E_USAGE, "stdin has no place where it can be changed");
+        unit_err(o->s, r->base.at, e, KV_E_USAGE, "stdin has no place where it can be changed");
         return kv_err_hint(e, "--out B"), KV_E_USAGE;
     }
-    if (in_place) {
-        r->at = in_place;
-        return KV_OK;
-    }
-    r->to = eval_option_word(s, call, "out", "a path", out, e);
-    return r->to ? KV_OK : e->code;
+    o->to.at = in_place ? in_place : o->to.at;
+    if (!in_place && !(o->to.text = eval_option_word(o->s, o->call, "out", "a path", o->out, e)))
+        return e->code;
+    TRY(target_read_place(o, e));
+    if (!in_place)
+        return target_check_path(o, e);
+    return safe_write(o->s, o->to.text, e) ? unit_at(o->s, o->to.at, e) : KV_OK;
 }
 
-static int read_output(session *s, const ast *call, result *out, request *r, kv_err *e)
+static int apply_to(request *r, const patches *p, const patch_options *how, patch_misfits *wrong,
+                    kv_err *e)
 {
-    const char *to = r->to ? r->to : r->base.text;
-    TRY(out_options_read(s, call, to, out, &r->how, e));
-    if (r->to)
-        return out_check_path(s, &(word){to, r->at}, e);
-    return safe_write(s, to, e) ? unit_at(s, r->at, e) : KV_OK;
-}
-
-static int apply_to(session *s, const ast *call, request *r, const patches *p, patch_misfits *wrong,
-                    result *out, kv_err *e)
-{
-    const patch_options o = {.progress = progress_bytes, .check_only = s->dry_run,
-                             .unsynced = s->writes_unsynced};
     const checkpoint_options weights = {.weights = true};
     own_checkpoint *a = NULL;
-    folder_files beside = {0};
+    target *o = &r->o;
     if (checkpoint_open(&a, r->base.text, &weights, e))
-        return unit_at(s, r->base.at, e);
-    folder_files_plan(call, r->to, a, NULL, &beside, &r->how);
-    int rc = PROGRESS("apply", 0, patch_apply(r->to, p->items, p->n, a, &r->how, &o, wrong, e));
-    beside.from = o.check_only ? NULL : beside.from;
-    return folder_files_tell(s, call, &beside, out, rc, e);
+        return unit_at(o->s, r->base.at, e);
+    target_plan_files(o, a);
+    int rc =
+        PROGRESS("apply", 0, patch_apply(o->to.text, p->items, p->n, a, &o->how, how, wrong, e));
+    o->beside.from = how->check_only ? NULL : o->beside.from;
+    return target_release(o, rc, e);
 }
 
-static int apply_in_place(session *s, const request *r, const patches *p, patch_misfits *wrong,
-                          kv_err *e)
+static int apply_in_place(request *r, const patches *p, const patch_options *how,
+                          patch_misfits *wrong, kv_err *e)
 {
-    const patch_options o = {.progress = progress_bytes, .check_only = s->dry_run,
-                             .unsynced = s->writes_unsynced};
+    session *s = r->o.s;
     patch_place place = PATCH_IN_PLACE;
     int rc = PROGRESS("apply", 0,
-                      patch_apply_in_place(r->base.text, p->items, p->n, r->how.shard_bytes, &o,
+                      patch_apply_in_place(r->base.text, p->items, p->n, r->o.how.shard_bytes, how,
                                            &place, wrong, e));
     if (!rc && place == PATCH_ALREADY)
         session_note(s, "%s is what %s makes already", r->base.text,
@@ -251,25 +242,28 @@ static int apply_in_place(session *s, const request *r, const patches *p, patch_
     return rc ? eval_words_at(s, &r->all, r->base.at, e) : KV_OK;
 }
 
-static int apply_words(session *s, const ast *call, rows *table, result *out, kv_err *e)
+static int apply_words(request *r, rows *table, kv_err *e)
 {
-    request r = {0};
+    session *s = r->o.s;
+    const patch_options how = {
+        .progress = progress_bytes, .check_only = s->dry_run, .unsynced = s->writes_unsynced};
     OWN(patches_release) patches p = {0};
     own_misfits wrong = {0};
-    int rc = read_words(s, call, out, &r, e);
-    if (!rc && !(rc = read_output(s, call, out, &r, e)) &&
-        !(rc = patches_open(s, &r.all, r.all.n - 1, &p, e)))
-        rc = patches_refuse(&wrong, table,
-                            r.to ? apply_to(s, call, &r, &p, &wrong, out, e)
-                                 : apply_in_place(s, &r, &p, &wrong, e),
-                            out, e);
-    if (!rc && !out->refusal && r.to)
-        session_would(s, "write", r.to);
-    return rc ? eval_words_at(s, &r.all, r.at ? r.at : call, e) : KV_OK;
+    TRY(read_words(r, e));
+    TRY(patches_open(s, &r->all, r->all.n - 1, &p, e));
+    int rc = (r->in_place ? apply_in_place : apply_to)(r, &p, &how, &wrong, e);
+    TRY(patches_refuse(&wrong, table, rc, r->o.out, e));
+    if (!r->o.out->refusal && !r->in_place)
+        session_would(s, "write", r->o.to.text);
+    return KV_OK;
 }
 
 int cmd_apply(session *s, const ast *call, result *out, kv_err *e)
 {
     rows table = patches_table();
-    return patches_end(&table, apply_words(s, call, &table, out, e), out, e);
+    request r = {.o = {.s = s, .call = call, .out = out}};
+    int rc = apply_words(&r, &table, e);
+    if (rc)
+        eval_words_at(s, &r.all, r.o.to.at ? r.o.to.at : call, e);
+    return patches_end(&table, rc, out, e);
 }

@@ -1,4 +1,4 @@
-/* Options of commands that write checkpoints. */
+/* The options of a checkpoint that is written, and what is said of it. */
 #include "checkpoints/outputs.h"
 
 #include <fnmatch.h>
@@ -15,31 +15,33 @@
 /* ---- Types ----------------------------------------------------------------------------------- */
 
 /* "T" or "GLOB=T": a pattern may hold a = itself, a type does not. */
-static int read_rule(session *s, const word *w, result *out, type_rule *rule, kv_err *e)
+static int read_rule(const target *o, const word *w, type_rule *rule, kv_err *e)
 {
     const char *sign = strrchr(w->text, '=');
     *rule = (type_rule){.at = w->at};
-    if (sign && !(rule->glob = arena_text(&out->names, w->text, (size_t)(sign - w->text), e)))
+    if (sign && !(rule->glob = arena_text(&o->out->names, w->text, (size_t)(sign - w->text), e)))
         return KV_E_MEMORY;
-    return tensor_type_parse(&rule->to, sign ? sign + 1 : w->text, e) ? unit_at(s, w->at, e)
+    return tensor_type_parse(&rule->to, sign ? sign + 1 : w->text, e) ? unit_at(o->s, w->at, e)
                                                                       : KV_OK;
 }
 
-int type_rules_read(session *s, const ast *call, result *out, type_rules *rules, kv_err *e)
+static int read_types(target *o, kv_err *e)
 {
     words given = {0};
-    TRY(eval_option_words(s, call, "dtype", "a dtype", out, &given, e));
-    rules->items = arena_alloc(&out->names, (size_t)given.n * sizeof *rules->items, e);
+    type_rules *rules = &o->types;
+    TRY(eval_option_words(o->s, o->call, "dtype", "a dtype", o->out, &given, e));
+    rules->items = arena_alloc(&o->out->names, (size_t)given.n * sizeof *rules->items, e);
     if (!rules->items)
         return KV_E_MEMORY;
     for (; rules->n < given.n; rules->n++)
-        TRY(read_rule(s, &given.items[rules->n], out, &rules->items[rules->n], e));
+        TRY(read_rule(o, &given.items[rules->n], &rules->items[rules->n], e));
     return KV_OK;
 }
 
-tensor_type type_rules_of(type_rules *rules, const char *key, tensor_type has)
+tensor_type target_type(target *o, const char *key, tensor_type has)
 {
     tensor_type to = has;
+    type_rules *rules = &o->types;
     first_names_add(&rules->seen, key);
     for (int64_t i = 0; i < rules->n; i++) {
         type_rule *r = &rules->items[i];
@@ -60,21 +62,22 @@ bool type_rules_touch(const type_rules *rules, const char *key)
     return false;
 }
 
-int type_rules_check(session *s, const type_rules *rules, kv_err *e)
+int target_check_types(const target *o, kv_err *e)
 {
+    const type_rules *rules = &o->types;
     for (int64_t i = 0; i < rules->n; i++) {
         const type_rule *r = &rules->items[i];
         if (r->matched)
             continue;
         if (!r->glob) {
             if (rules->seen.n > 0)
-                session_note(s,
+                session_note(o->s,
                              "no key has floats, so --dtype %s changes none: "
                              "GLOB=%s is for others",
                              tensor_type_name(r->to), tensor_type_name(r->to));
             continue;
         }
-        unit_err(s, r->at, e, KV_E_KEY, "no name matches \"%s\"", r->glob);
+        unit_err(o->s, r->at, e, KV_E_KEY, "no name matches \"%s\"", r->glob);
         first_names_hint(&rules->seen, e);
         return e->code;
     }
@@ -83,47 +86,39 @@ int type_rules_check(session *s, const type_rules *rules, kv_err *e)
 
 /* ---- Metadata -------------------------------------------------------------------------------- */
 
-int metadata_set(metadata_list *m, const char *name, const char *text, result *out, kv_err *e)
+int target_text(target *o, const char *name, const char *text, kv_err *e)
 {
     int64_t at = 0;
-    const char *copy = arena_text(&out->names, text, strlen(text), e);
-    while (at < m->n && strcmp(m->items[at].name, name) != 0)
+    arena *names = &o->out->names;
+    const char *copy = arena_text(names, text, strlen(text), e);
+    while (at < o->nmetadata && strcmp(o->metadata[at].name, name) != 0)
         at++;
-    if (!copy ||
-        (at == m->n && arena_grow(&out->names, &m->items, &m->cap, m->n, sizeof *m->items, e)))
+    if (!copy || (at == o->nmetadata &&
+                  arena_grow(names, &o->metadata, &o->metadata_cap, at, sizeof *o->metadata, e)))
         return KV_E_MEMORY;
-    if (at == m->n) {
-        const char *own = arena_text(&out->names, name, strlen(name), e);
+    if (at == o->nmetadata) {
+        const char *own = arena_text(names, name, strlen(name), e);
         if (!own)
             return KV_E_MEMORY;
-        m->items[m->n++].name = own;
+        o->metadata[o->nmetadata++].name = own;
     }
-    m->items[at].text = copy;
+    o->metadata[at].text = copy;
     return KV_OK;
 }
 
-static int read_text(session *s, const word *w, result *out, metadata_list *m, kv_err *e)
+static int read_text(target *o, const word *w, kv_err *e)
 {
     const char *sign = strchr(w->text, '=');
     if (!sign || sign == w->text) {
-        unit_err(s, w->at, e, KV_E_USAGE, "--metadata takes NAME=TEXT, not \"%.64s\"", w->text);
+        unit_err(o->s, w->at, e, KV_E_USAGE, "--metadata takes NAME=TEXT, not \"%.64s\"", w->text);
         return kv_err_hint(e, "--metadata format=pt"), KV_E_USAGE;
     }
     if (strncmp(w->text, "kvstore.", strlen("kvstore.")) == 0)
         return unit_err(
-            s, w->at, e, KV_E_VALUE,
+            o->s, w->at, e, KV_E_VALUE,
             "names that begin with \"kvstore.\" belong to what a store keeps of itself");
-    const char *name = arena_text(&out->names, w->text, (size_t)(sign - w->text), e);
-    return name ? metadata_set(m, name, sign + 1, out, e) : KV_E_MEMORY;
-}
-
-int metadata_read(session *s, const ast *call, result *out, metadata_list *m, kv_err *e)
-{
-    words given = {0};
-    TRY(eval_option_words(s, call, "metadata", "a text", out, &given, e));
-    for (int64_t i = 0; i < given.n; i++)
-        TRY(read_text(s, &given.items[i], out, m, e));
-    return KV_OK;
+    const char *name = arena_text(&o->out->names, w->text, (size_t)(sign - w->text), e);
+    return name ? target_text(o, name, sign + 1, e) : KV_E_MEMORY;
 }
 
 /* The format of an output that holds no metadata, or NULL. */
@@ -133,34 +128,56 @@ static const char *format_without(const char *to)
     return dot && (strcmp(dot, ".npz") == 0 || strcmp(dot, ".params") == 0) ? dot + 1 : NULL;
 }
 
-int metadata_check(session *s, const ast *call, const char *to, kv_err *e)
+static int read_metadata(target *o, kv_err *e)
 {
-    const ast *given = command_option_of(call, "metadata");
-    return given && format_without(to) ? unit_err(s, given, e, KV_E_USAGE,
-                                                  "%s files hold no metadata", format_without(to))
-                                       : KV_OK;
+    words given = {0};
+    TRY(eval_option_words(o->s, o->call, "metadata", "a text", o->out, &given, e));
+    for (int64_t i = 0; i < given.n; i++)
+        TRY(read_text(o, &given.items[i], e));
+    return KV_OK;
 }
 
-void metadata_tell(session *s, const checkpoint_text *texts, int64_t n, const char *to)
+int target_check_metadata(const target *o, kv_err *e)
+{
+    const ast *at = command_option_of(o->call, "metadata");
+    const char *format = format_without(o->to.text);
+    return at && format ? unit_err(o->s, at, e, KV_E_USAGE, "%s files hold no metadata", format)
+                        : KV_OK;
+}
+
+int target_metadata(target *o, checkpoint *const *inputs, int n, kv_err *e)
+{
+    bool drop = command_option_of(o->call, "drop-metadata") != NULL;
+    TRY(conversion_metadata(&o->texts, &o->nmetadata, inputs, n, drop, o->metadata, o->nmetadata,
+                            e));
+    o->metadata = o->texts;
+    return KV_OK;
+}
+
+/* A note that names the metadata which such an output was written without. */
+static void tell_metadata(const target *o)
 {
     own_buf names = {0};
-    for (int64_t i = 0; i < n && format_without(to); i++)
-        if (strcmp(texts[i].name, "format") != 0 && names.len < 200)
-            buf_printf(&names, "%s%.60s", names.len ? ", " : "", texts[i].name);
+    const char *format = format_without(o->to.text);
+    for (int64_t i = 0; i < o->nmetadata && format; i++)
+        if (strcmp(o->metadata[i].name, "format") != 0 && names.len < 200)
+            buf_printf(&names, "%s%.60s", names.len ? ", " : "", o->metadata[i].name);
     if (names.len)
-        session_note(s, "%s files hold no metadata, so these are left out: %s", format_without(to),
+        session_note(o->s, "%s files hold no metadata, so these are left out: %s", format,
                      buf_text(&names));
 }
 
 /* ---- The place ------------------------------------------------------------------------------- */
 
-int out_check_path(session *s, const word *to, kv_err *e)
+int target_check_path(const target *o, kv_err *e)
 {
-    if (!checkpoint_out_is_path(to->text)) {
-        unit_err(s, to->at, e, KV_E_USAGE, "\"%s\" does not end as a file to write", to->text);
+    TRY(target_check_metadata(o, e));
+    if (!checkpoint_out_is_path(o->to.text)) {
+        unit_err(o->s, o->to.at, e, KV_E_USAGE, "\"%s\" does not end as a file to write",
+                 o->to.text);
         return kv_err_hint(e, OUTPUT_ENDINGS), KV_E_USAGE;
     }
-    return safe_write(s, to->text, e) ? unit_at(s, to->at, e) : KV_OK;
+    return safe_write(o->s, o->to.text, e) ? unit_at(o->s, o->to.at, e) : KV_OK;
 }
 
 /* A size such as 5G, 5GB, 1.5g or 300: K, M, G and T are powers of 1000. 0: it is none. */
@@ -177,41 +194,49 @@ static int64_t size_of(const char *text)
     return n == 0 || *text || !(x >= 1 && x <= 1e18) ? 0 : (int64_t)x;
 }
 
-int out_options_read(session *s, const ast *call, const char *to, result *out,
-                     checkpoint_out_options *o, kv_err *e)
+int target_read_place(target *o, kv_err *e)
 {
-    const ast *at = command_option_of(call, "shard-size");
-    const char *size = eval_option_word(s, call, "shard-size", "a size", out, e);
-    o->force = command_option_of(call, "force") != NULL;
-    o->unsynced = s->writes_unsynced;
+    const char *to = o->to.text;
+    const ast *at = command_option_of(o->call, "shard-size");
+    const char *size = eval_option_word(o->s, o->call, "shard-size", "a size", o->out, e);
+    o->how.force = command_option_of(o->call, "force") != NULL;
+    o->how.unsynced = o->s->writes_unsynced;
     if (!size)
         return e->code;
     if (!*to || to[strlen(to) - 1] != '/') {
-        unit_err(s, at, e, KV_E_USAGE, "\"%s\" is one file, and --shard-size cuts into several",
+        unit_err(o->s, at, e, KV_E_USAGE, "\"%s\" is one file, and --shard-size cuts into several",
                  to);
         return kv_err_hint(e, "that of a folder ends in /"), KV_E_USAGE;
     }
-    o->shard_bytes = size_of(size);
-    if (o->shard_bytes)
+    o->how.shard_bytes = size_of(size);
+    if (o->how.shard_bytes)
         return KV_OK;
-    unit_err(s, at, e, KV_E_USAGE, "\"%s\" is no size", size);
+    unit_err(o->s, at, e, KV_E_USAGE, "\"%s\" is no size", size);
     return kv_err_hint(e, "a size is a number of bytes, or 500M, 5G: K, M, G are powers of 1000"),
            KV_E_USAGE;
+}
+
+int target_read(target *o, const ast *globs, kv_err *e)
+{
+    TRY(choose_read(o->s, o->call, globs, o->out, &o->chosen, e));
+    TRY(read_types(o, e));
+    TRY(read_metadata(o, e));
+    return target_read_place(o, e);
 }
 
 /* ---- Losses ---------------------------------------------------------------------------------- */
 
 #define LOST_NAMES 5 /* that a warning shows of a kind */
 
-int out_losses_begin(losses *l, const ast *call, int64_t n, kv_err *e)
+int target_begin(target *o, int64_t n, kv_err *e)
 {
-    l->strict = command_option_of(call, "strict") != NULL;
-    l->keys = mem_zalloc(n, sizeof *l->keys, e);
-    return l->keys ? KV_OK : KV_E_MEMORY;
+    o->lost.strict = command_option_of(o->call, "strict") != NULL;
+    o->lost.keys = mem_zalloc(n, sizeof *o->lost.keys, e);
+    return o->lost.keys ? KV_OK : KV_E_MEMORY;
 }
 
 /* "3 elements of 2 keys became inf (w, lm_head)", behind what is there. */
-static void put_lost(buf *text, const losses *l, int kind, out_key_of *key_of, const void *keys,
+static void put_lost(buf *text, const losses *l, int kind, target_key *key_of, const void *keys,
                      int64_t n)
 {
     own_buf names = {0};
@@ -276,7 +301,7 @@ int about_add(result *out, const char *name, value v, kv_err *e)
     return rows_add(&out->summary, v, e);
 }
 
-static int lost_record(const losses *l, out_key_of *key_of, const void *keys, int64_t n,
+static int lost_record(const losses *l, target_key *key_of, const void *keys, int64_t n,
                        result *out, kv_err *e)
 {
     static const char *const fields[] = {"inf", "nan", "saturated", "rounded", "fraction"};
@@ -300,38 +325,37 @@ static int lost_record(const losses *l, out_key_of *key_of, const void *keys, in
     return about_add(out, "lost", value_ref(dict), e);
 }
 
-int out_losses_end(session *s, const ast *call, const char *to, const losses *l, out_key_of *key_of,
-                   const void *keys, int64_t n, result *out, kv_err *e)
+int target_end(target *o, target_key *key_of, const void *keys, int64_t n, kv_err *e)
 {
+    session *s = o->s;
+    own_buf text = {0};
+    tell_metadata(o);
     /* Scripts stay silent unless -v was given. */
     bool typed = s->unit->src.name[0] == '<' && isatty(STDERR_FILENO) && !s->out.quiet;
     if (typed || s->out.verbose)
-        terminal_say("wrote %s: %lld key%s", to, (long long)n, n == 1 ? "" : "s");
-    own_buf text = {0};
+        terminal_say("wrote %s: %lld key%s", o->to.text, (long long)n, n == 1 ? "" : "s");
     for (int k = 0; k < LOSSES_KINDS; k++)
-        put_lost(&text, l, k, key_of, keys, n);
+        put_lost(&text, &o->lost, k, key_of, keys, n);
     TRY(buf_check(&text, e));
     if (text.len == 0)
         return KV_OK;
-    session_warn(s, call, "%s", buf_text(&text));
-    return lost_record(l, key_of, keys, n, out, e);
+    session_warn(s, o->call, "%s", buf_text(&text));
+    return lost_record(&o->lost, key_of, keys, n, o->out, e);
 }
 
 /* ---- Files of a model ------------------------------------------------------------------------ */
 
-void folder_files_plan(const ast *call, const char *to, const checkpoint *c,
-                       const type_rules *rules, folder_files *f, checkpoint_out_options *o)
+void target_plan_files(target *o, const checkpoint *c)
 {
-    size_t n = strlen(to);
-    bool folders = n > 0 && to[n - 1] == '/' && c && folder_files_has(c);
-    if (!folders || command_option_of(call, "weights-only"))
+    size_t n = strlen(o->to.text);
+    bool folders = n > 0 && o->to.text[n - 1] == '/' && c && folder_files_has(c);
+    if (!folders || command_option_of(o->call, "weights-only"))
         return;
-    f->from = c;
-    f->dtype = NULL;
-    for (int64_t i = 0; rules && i < rules->n; i++) /* the last --dtype T without a pattern */
-        if (!rules->items[i].glob)
-            f->dtype = folder_files_dtype(rules->items[i].to);
-    o->files = f;
+    o->beside.from = c;
+    for (int64_t i = 0; i < o->types.n; i++) /* the last --dtype T without a pattern */
+        if (!o->types.items[i].glob)
+            o->beside.dtype = folder_files_dtype(o->types.items[i].to);
+    o->how.files = &o->beside;
 }
 
 static int add_names(result *out, const char *member, const char *const *names, int64_t n,
@@ -351,10 +375,10 @@ static void list_names(buf *out, const char *const *names, int64_t n, int64_t mo
         buf_printf(out, "%s%s", i ? ", " : "", names[i]);
 }
 
-int folder_files_tell(session *s, const ast *call, folder_files *f, result *out, int rc,
-                      kv_err *e)
+int target_release(target *o, int rc, kv_err *e)
 {
     enum { COPIED = 2, LEFT = 5 };
+    folder_files *f = &o->beside;
     own_buf text = {0};
     const char *path = f->from ? checkpoint_name(f->from) : "";
     size_t n = strlen(path);
@@ -372,12 +396,15 @@ int folder_files_tell(session *s, const ast *call, folder_files *f, result *out,
         if (f->nleft > LEFT)
             buf_printf(&text, " and %lld more", (long long)(f->nleft - LEFT));
         if (!(rc = buf_check(&text, e)))
-            session_note(s, "%s", buf_text(&text));
+            session_note(o->s, "%s", buf_text(&text));
     }
     if (!rc && f->odd_config)
-        session_warn(s, call, "%s%sconfig.json is no JSON object: copied as it is", path, slash);
-    if (!rc && f->from && !(rc = add_names(out, "copied", f->copied, f->ncopied, e)))
-        rc = add_names(out, "not_copied", f->left, f->nleft, e);
+        session_warn(o->s, o->call, "%s%sconfig.json is no JSON object: copied as it is", path,
+                     slash);
+    if (!rc && f->from && !(rc = add_names(o->out, "copied", f->copied, f->ncopied, e)))
+        rc = add_names(o->out, "not_copied", f->left, f->nleft, e);
     folder_files_release(f);
+    mem_free(o->texts);
+    mem_free(o->lost.keys);
     return rc;
 }

@@ -15,6 +15,7 @@
 #include "base/kv_assert.h"
 #include "base/mem.h"
 #include "base/suggest.h"
+#include "base/utf8.h"
 #include "checkpoint/checkpoint.h"
 #include "cmd/commands.h"
 #include "cmd/help.h"
@@ -294,18 +295,10 @@ typedef enum wanted_files { FILES_ALL, FILES_ARRAYS, FILES_SCRIPTS, FILES_RULES 
 /* Returns true if a file is of the wanted kind; a folder always is. */
 static bool is_wanted(const char *name, bool folder, wanted_files wanted)
 {
-    size_t n = strlen(name);
-    switch (wanted) {
-    case FILES_ALL:
-        return true;
-    case FILES_ARRAYS:
-        return folder || file_kind_of(name) != FILE_UNKNOWN;
-    case FILES_SCRIPTS:
-        return folder || (n > 3 && strcmp(name + n - 3, ".kv") == 0);
-    case FILES_RULES:
-        return folder || (n > 4 && strcmp(name + n - 4, ".kvu") == 0);
-    }
-    return true;
+    return folder || wanted == FILES_ALL ||
+           (wanted == FILES_ARRAYS    ? file_kind_of(name) != FILE_UNKNOWN
+            : wanted == FILES_SCRIPTS ? utf8_ends_in(name, ".kv")
+                                      : utf8_ends_in(name, ".kvu"));
 }
 
 static void offer_path(complete_request *r, const char *path, bool folder)
@@ -804,11 +797,8 @@ static void complete_rule(complete_request *r)
         while (c + n < end && (lex_is_letter(c[n]) || (n > 0 && lex_is_digit(c[n]))))
             n++;
         char name[64];
-        bool seen = false;
         snprintf(name, sizeof name, "%.*s", (int)n, c);
-        for (int64_t i = 0; i < r->out->n; i++)
-            seen = seen || strcmp(r->out->words[i], name) == 0;
-        if (n > 1 && !seen)
+        if (n > 1)
             offer_word(r, name);
         c += n > 0 ? n : 1;
     }

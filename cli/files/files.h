@@ -3,7 +3,6 @@
 #pragma once
 
 #include "checkpoint/checkpoint.h"
-#include "checkpoint/zip.h"
 #include "eval/eval.h"
 #include "lang/ast.h"
 #include "session/session.h"
@@ -71,6 +70,8 @@ int named_read(session *s, const char *path, const char *name, value *out, kv_er
 /* The array of f for a key. Errors: name (there is none), those of named_load. */
 int named_array(kv_array **out, const checkpoint *f, kv_key key, kv_err *e);
 
-/* Takes the texts of f that are of other tools, such as `format: pt`, over into the store; those
- * that it has stay. Error: memory. */
+/* The texts of other tools that a store holds, such as `format: pt`, in memory. Error: memory. */
+int named_texts(kv *store, arena *memory, checkpoint_text **texts, int64_t *n, kv_err *e);
+
+/* Takes those of f over into the store; those that it has stay. Error: memory. */
 int named_metadata(kv *store, const checkpoint *f, kv_err *e);

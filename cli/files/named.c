@@ -181,29 +181,47 @@ int named_array(kv_array **out, const checkpoint *f, kv_key key, kv_err *e)
                   : checkpoint_load_name(out, f, key.name ? key.name : number, e);
 }
 
-typedef struct wanted_text {
-    const char *name;
-    bool there;
-} wanted_text;
+typedef struct text_list {
+    checkpoint_text *items;
+    int64_t n, cap;
+    arena *memory;
+} text_list;
 
 /* Receives the topic "metadata" of kv_describe. */
-static int look_for_text(void *arg, const kv_field *fields, int n, kv_err *e)
+static int take_text(void *arg, const kv_field *fields, int n, kv_err *e)
 {
-    wanted_text *w = arg;
-    (void)n, (void)e;
-    w->there = w->there || strcmp(fields[0].text, w->name) == 0;
+    text_list *t = arg;
+    const char *copies[2];
+    (void)n;
+    for (int i = 0; i < 2; i++)
+        if (!(copies[i] = arena_text(t->memory, fields[i].text, strlen(fields[i].text), e)))
+            return KV_E_MEMORY;
+    TRY(arena_grow(t->memory, &t->items, &t->cap, t->n, sizeof *t->items, e));
+    t->items[t->n++] = (checkpoint_text){copies[0], copies[1]};
+    return KV_OK;
+}
+
+int named_texts(kv *store, arena *memory, checkpoint_text **texts, int64_t *n, kv_err *e)
+{
+    text_list t = {.memory = memory};
+    TRY(kv_describe(store, "metadata", take_text, &t, e));
+    *texts = t.items;
+    *n = t.n;
     return KV_OK;
 }
 
 int named_metadata(kv *store, const checkpoint *f, kv_err *e)
 {
+    own_arena memory = {0};
+    checkpoint_text *has;
+    int64_t n;
+    TRY(named_texts(store, &memory, &has, &n, e));
     for (int64_t i = 0; i < checkpoint_metadata_count(f); i++) {
         const checkpoint_text *text = checkpoint_metadata_at(f, i);
-        wanted_text w = {.name = text->name};
-        if (strncmp(text->name, "kvstore.", 8) == 0)
-            continue; /* a store of the same library wrote these about itself */
-        TRY(kv_describe(store, "metadata", look_for_text, &w, e));
-        TRY(w.there ? KV_OK : kv_set_metadata(store, text->name, text->text, e));
+        bool there = strncmp(text->name, "kvstore.", 8) == 0; /* of a store of the same library */
+        for (int64_t k = 0; k < n && !there; k++)
+            there = strcmp(has[k].name, text->name) == 0;
+        TRY(there ? KV_OK : kv_set_metadata(store, text->name, text->text, e));
     }
     return KV_OK;
 }

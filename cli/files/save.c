@@ -313,28 +313,6 @@ static int make_parts(session *s, parts *p, const char *path, const result *r, k
 /* The one array of a file whose value has no key. */
 #define NAME_OF_ONE "data"
 
-/* The texts of other tools that a store holds, such as "format" for files of PyTorch. */
-typedef struct texts {
-    checkpoint_text *items; /* their texts are in names */
-    int64_t n, cap;
-    arena *names;
-} texts;
-
-static int add_metadata(void *arg, const kv_field *fields, int n, kv_err *e)
-{
-    texts *t = arg;
-    (void)n;
-    int rc = mem_grow(&t->items, &t->cap, t->n + 1, sizeof *t->items, e);
-    const char *name =
-        rc ? NULL : arena_text(t->names, fields[0].text, strlen(fields[0].text), e);
-    const char *text =
-        name ? arena_text(t->names, fields[1].text, strlen(fields[1].text), e) : NULL;
-    if (!text)
-        return KV_E_MEMORY;
-    t->items[t->n++] = (checkpoint_text){name, text};
-    return KV_OK;
-}
-
 static int write_safetensors(FILE *f, const char *path, const parts *p, kv_err *e)
 {
     own_arena names = {0};
@@ -351,12 +329,10 @@ static int write_safetensors(FILE *f, const char *path, const parts *p, kv_err *
             return KV_E_MEMORY;
         items[i] = (safetensors_item){name, p->arrays[i]};
     }
-    texts metadata = {.names = &names};
-    int rc = p->store ? kv_describe(p->store, "metadata", add_metadata, &metadata, e) : KV_OK;
-    if (rc == KV_OK)
-        rc = safetensors_write(f, path, items, p->n, metadata.items, metadata.n, e);
-    mem_free(metadata.items);
-    return rc;
+    checkpoint_text *texts = NULL;
+    int64_t n = 0;
+    TRY(p->store ? named_texts(p->store, &names, &texts, &n, e) : KV_OK);
+    return safetensors_write(f, path, items, p->n, texts, n, e);
 }
 
 /* Rows that are added have no first line, but those of a new file say their dtype. */

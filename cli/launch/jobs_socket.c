@@ -382,12 +382,8 @@ void door_close(launch_door *d)
 
 static const char *state_of(const job *j)
 {
-    int begun = 0, ended = 0;
-    for (int i = 0; i < j->n; i++) {
-        begun += j->ranks[i].pid != 0;
-        ended += j->ranks[i].ended;
-    }
-    return j->end_ms || ended == j->n ? "ends" : begun < j->n ? "begins" : "runs";
+    rank_count n = attempt_count(j);
+    return j->end_ms || n.ended == j->n ? "ends" : n.begun < j->n ? "begins" : "runs";
 }
 
 /* The value of a line ends where the line does. */

@@ -527,11 +527,8 @@ static void show_log(job *j)
 /* Its host may live on, with all its ranks: silence will tell. */
 static void take_ssh(job *j, const char *code)
 {
-    int begun = 0;
-    for (int i = 0; i < j->n; i++)
-        begun += j->ranks[i].pid != 0;
     j->ssh_ended = true;
-    if (begun == j->n || j->end_ms)
+    if (attempt_count(j).begun == j->n || j->end_ms)
         return;
     show_log(j);
     lose(j, -1, EXIT_PEER, "ssh ended with exit code %s before all ranks had begun", code);
@@ -549,10 +546,8 @@ static void take_cell(job *j, const wire_cell *cell)
     text[cell->n] = '\0';
     switch ((wire_kind)cell->kind) {
     case WIRE_OUT:
-        output_take(&j->output, cell->rank, false, cell->text, (size_t)cell->n);
-        break;
     case WIRE_ERR:
-        output_take(&j->output, cell->rank, true, cell->text, (size_t)cell->n);
+        output_take(&j->output, cell->rank, cell->kind == WIRE_ERR, cell->text, (size_t)cell->n);
         break;
     case WIRE_EVENT:
         take_event(j, r, text);
@@ -655,14 +650,6 @@ static void lose_untold(job *j)
     }
 }
 
-static bool all_have_begun(const job *j)
-{
-    bool all = true;
-    for (int i = 0; i < j->n; i++)
-        all &= j->ranks[i].pid != 0;
-    return all;
-}
-
 /* Also reaps what has become a child of this process. */
 static void look_at_mpirun(job *j)
 {
@@ -679,15 +666,12 @@ static void look_at_mpirun(job *j)
             show_log(j);
             lose(j, -1, EXIT_PEER, "mpirun was killed by signal %d", WTERMSIG(status));
             /* its ranks are lost with it; where they had not begun, it would fail again */
-            j->lost |= all_have_begun(j);
+            j->lost |= attempt_count(j).begun == j->n;
         }
         while (take_heard(j))
             ;
         tell_cut(j);
-        bool all = true;
-        for (int i = 0; i < j->n; i++)
-            all &= j->ranks[i].ended;
-        if (j->end_ms || (all && !j->stopped_ms))
+        if (j->end_ms || (attempt_count(j).ended == j->n && !j->stopped_ms))
             continue;
         if (WEXITSTATUS(status) == 0)
             lose_untold(j);
@@ -790,10 +774,7 @@ static void look_at_time(job *j)
 
 bool attempt_runs(const job *j)
 {
-    int ended = 0;
-    for (int i = 0; i < j->n; i++)
-        ended += j->ranks[i].ended;
-    return j->mpirun && (ended < j->n || (j->stopped_ms && !j->end_ms));
+    return j->mpirun && (attempt_count(j).ended < j->n || (j->stopped_ms && !j->end_ms));
 }
 
 void attempt_tick(job *j, const sigset_t *watched)

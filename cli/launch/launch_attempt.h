@@ -121,6 +121,20 @@ int attempt_run(job *j, const launch_command *c, const signal_masks *m, long lon
 /* Goes on for at most a few milliseconds. watched: the signals that end the job. */
 void attempt_tick(job *j, const sigset_t *watched);
 
+/* How many ranks have begun, and how many have ended. */
+typedef struct rank_count {
+    int begun, ended;
+} rank_count;
+static inline rank_count attempt_count(const job *j)
+{
+    rank_count n = {0, 0};
+    for (int i = 0; i < j->n; i++) {
+        n.begun += j->ranks[i].pid != 0;
+        n.ended += j->ranks[i].ended;
+    }
+    return n;
+}
+
 /* Returns true until the ranks have ended. */
 bool attempt_runs(const job *j);
 

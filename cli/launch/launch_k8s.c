@@ -282,22 +282,20 @@ static const char shared_volume[] = "            - name: shared-memory\n"
 
 static void put_map(k8s_job *j, const launch_hole *holes)
 {
-    bool any = false;
+    own_buf binary = {0}; /* stands behind the texts */
     launch_fill(&j->yaml, text_k8s_map, holes);
     for (int64_t i = 0; i < j->nfiles; i++) {
         const k8s_file *f = &j->files[i];
-        if (utf8_valid(f->bytes, f->n))
+        if (utf8_valid(f->bytes, f->n)) {
             yaml_text(&j->yaml, 2, f->key, f->bytes, f->n);
-    }
-    for (int64_t i = 0; i < j->nfiles; i++) {
-        const k8s_file *f = &j->files[i];
-        if (utf8_valid(f->bytes, f->n))
             continue;
-        buf_printf(&j->yaml, "%s  %s: \"", any ? "" : "binaryData:\n", f->key);
-        yaml_base64(&j->yaml, f->bytes, f->n);
-        buf_add(&j->yaml, "\"\n");
-        any = true;
+        }
+        buf_printf(&binary, "%s  %s: \"", binary.len ? "" : "binaryData:\n", f->key);
+        yaml_base64(&binary, f->bytes, f->n);
+        buf_add(&binary, "\"\n");
     }
+    buf_add(&j->yaml, buf_text(&binary));
+    j->yaml.failed |= binary.failed;
 }
 
 /* Behind the text of a pod: the files of the ConfigMap, then its volumes. */
@@ -349,7 +347,7 @@ static void put_objects(k8s_job *j, kv_err *e)
 {
     const launch_options *o = j->o;
     char workers[16], servers[16], slots[16], pods[16], secret[K8S_NAME + 4];
-    buf image = {0}, limits = {0}, mounts = {0}, volumes = {0};
+    own_buf image = {0}, limits = {0}, mounts = {0}, volumes = {0};
     buf *const all[] = {&image, &limits, &mounts, &volumes, &j->yaml};
     snprintf(workers, sizeof workers, "%d", o->workers);
     snprintf(servers, sizeof servers, "%d", o->servers);
@@ -393,8 +391,6 @@ static void put_objects(k8s_job *j, kv_err *e)
     buf_add(&j->yaml, buf_text(&volumes));
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         buf_check(all[i], e);
-    for (size_t i = 0; i + 1 < sizeof all / sizeof *all; i++)
-        buf_release(all[i]);
 }
 
 static int make(k8s_job *j, kv_err *e)

@@ -272,7 +272,6 @@ static const char *prompt_text(void *arg)
 static int run_prompt(job_prompt *p)
 {
     char banner[160];
-    own_buf history = {0};
     snprintf(banner, sizeof banner,
              "kvctl: each entry goes to %d worker%s; @0 … goes to rank 0; Ctrl-D ends the job",
              p->n, p->n == 1 ? "" : "s");
@@ -282,8 +281,7 @@ static int run_prompt(job_prompt *p)
                     .look = look,
                     .interrupted = interrupt_busy,
                     .banner = banner};
-    histfile_path(&history, NULL);
-    return repl_run(&ops, p, false, buf_text(&history), &p->e);
+    return repl_run(&ops, p, false, NULL, &p->e);
 }
 
 /* ---- The job ---- */

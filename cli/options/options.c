@@ -19,6 +19,7 @@
 #include "base/mem.h"
 #include "base/num.h"
 #include "base/suggest.h"
+#include "base/utf8.h"
 #include "lang/lex.h"
 #include "options/shell_option.h"
 #include "session/session.h"
@@ -37,8 +38,7 @@ const completion_script completion_scripts[] = {
 static int check_script(const char *path, kv_err *e)
 {
     file_kind kind = file_kind_of(path);
-    size_t n = strlen(path);
-    bool store = n > 4 && strcmp(path + n - 4, ".kvs") == 0;
+    bool store = utf8_ends_in(path, ".kvs");
     if (!store && (kind == FILE_UNKNOWN || kind == FILE_TEXT))
         return KV_OK;
     kv_err_set(e, KV_E_USAGE, "\"%s\" is a file of arrays, not a script", path);

@@ -402,19 +402,14 @@ void plot_sparkline(buf *out, const plot *p, int columns, int rows)
 
 static void add_terminal(buf *out, const plot *p, plot_target target, int columns, int rows)
 {
-    switch (target) {
-    case PLOT_NOWHERE:
-    case PLOT_TEXT:
+    static const char *const terminals[] = {
+        [PLOT_SVG] = "set terminal svg size 800,480 noenhanced background 'white'\n",
+        [PLOT_PNG] = "set terminal png size 800,480 noenhanced\n"};
+    if (target == PLOT_SVG || target == PLOT_PNG)
+        buf_add(out, terminals[target]);
+    else
         buf_printf(out, "set terminal dumb size %d,%d %s noenhanced\n", columns, rows,
                    p->style == PLOT_HEAT ? "ansi256" : "mono"); /* mono draws no image */
-        break;
-    case PLOT_SVG:
-        buf_add(out, "set terminal svg size 800,480 noenhanced background 'white'\n");
-        break;
-    case PLOT_PNG:
-        buf_add(out, "set terminal png size 800,480 noenhanced\n");
-        break;
-    }
 }
 
 /* A text in single quotes, where gnuplot knows no escapes. */
@@ -570,20 +565,12 @@ static void heat_script(buf *out, const plot *p)
 
 void plot_script(buf *out, const plot *p, plot_target target, int columns, int rows)
 {
+    static void (*const scripts[])(buf *, const plot *) = {
+        [PLOT_LINES] = lines_script, [PLOT_HEAT] = heat_script, [PLOT_HIST] = hist_script};
     add_terminal(out, p, target, columns, rows);
     buf_add(out, "set encoding utf8\n");
     set_text_of(out, "title", p->texts[PLOT_TITLE]);
     set_text_of(out, "xlabel", p->texts[PLOT_XLABEL]);
     set_text_of(out, "ylabel", p->texts[PLOT_YLABEL]);
-    switch (p->style) {
-    case PLOT_LINES:
-        lines_script(out, p);
-        break;
-    case PLOT_HEAT:
-        heat_script(out, p);
-        break;
-    case PLOT_HIST:
-        hist_script(out, p);
-        break;
-    }
+    scripts[p->style](out, p);
 }

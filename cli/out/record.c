@@ -517,31 +517,6 @@ static void paint(buf *out, const char *text)
     }
 }
 
-/* Writes text with what could steer a terminal replaced. */
-static void put_plain(const char *text)
-{
-    for (; *text; text++) {
-        unsigned char c = (unsigned char)*text;
-        putc(c < 0x20 || c >= 0x7f ? '?' : c, stderr);
-    }
-}
-
-/* The report where there is no memory for a better one: stderr has no buffer and needs none. */
-static void report_without_memory(const kv_err *e)
-{
-    if (e->line > 0) {
-        put_plain(e->file);
-        fprintf(stderr, ":%d:%d", e->line, e->col);
-    } else {
-        fputs("kvctl", stderr);
-    }
-    fprintf(stderr, ": error[%s]: ", kv_code_name(e->code));
-    put_plain(e->text);
-    fputs(e->hint[0] ? "\n hint: " : "", stderr);
-    put_plain(e->hint);
-    putc('\n', stderr);
-}
-
 void report_error(session *s, const kv_err *e)
 {
     own_buf out = {0}, painted = {0};
@@ -553,7 +528,7 @@ void report_error(session *s, const kv_err *e)
     fflush(stdout);
     progress_hide(STDERR_FILENO);
     if (out.failed || painted.failed)
-        report_without_memory(e);
+        terminal_fail(e);
     else if (!s->out.recorder.on || !s->out.quiet)
         fputs(buf_text(terminal_color(STDERR_FILENO) ? &painted : &out), stderr);
     if (s->failure == 0)
@@ -562,23 +537,9 @@ void report_error(session *s, const kv_err *e)
 
 /* ---- --check ---- */
 
-typedef struct found {
-    const kv_err *e;
-    int64_t file; /* files in the order in which their errors were found */
-    int64_t at;
-} found;
-
-static int by_place(const void *a, const void *b)
+static bool is_before(const kv_err *a, const kv_err *b)
 {
-    const found *x = a, *y = b;
-    int64_t far = x->file - y->file;
-    if (far == 0)
-        far = x->e->line - y->e->line;
-    if (far == 0)
-        far = x->e->col - y->e->col;
-    if (far == 0)
-        far = x->at - y->at;
-    return far < 0 ? -1 : far > 0;
+    return a->line < b->line || (a->line == b->line && a->col < b->col);
 }
 
 static bool same(const kv_err *a, const kv_err *b)
@@ -590,22 +551,22 @@ static bool same(const kv_err *a, const kv_err *b)
 void check_report(session *s)
 {
     check_errors c = *s->check;
-    kv_err e = {0};
-    own_mem found *list = mem_alloc(c.n, sizeof *list, &e);
     *s->check = (check_errors){0};
-    for (int64_t i = 0; list && i < c.n; i++) {
-        list[i] = (found){&c.items[i], i, i};
-        for (int64_t k = 0; k < i && list[i].file == i; k++)
-            if (strcmp(c.items[k].file, c.items[i].file) == 0)
-                list[i].file = list[k].file;
+    for (int64_t i = 0, k; i < c.n; i++) {
+        /* the next of the file of the one before, else of the first file that is left */
+        for (k = i; k < c.n && i > 0 && strcmp(c.items[k].file, c.items[i - 1].file) != 0; k++)
+            ;
+        k = k < c.n ? k : i;
+        for (int64_t m = k + 1; m < c.n; m++)
+            if (is_before(&c.items[m], &c.items[k]) &&
+                strcmp(c.items[m].file, c.items[k].file) == 0)
+                k = m;
+        kv_err next = c.items[k];
+        memmove(&c.items[i + 1], &c.items[i], (size_t)(k - i) * sizeof next);
+        c.items[i] = next;
+        if (i == 0 || !same(&next, &c.items[i - 1]))
+            report_error(s, &next);
     }
-    if (list)
-        qsort(list, (size_t)c.n, sizeof *list, by_place);
-    for (int64_t i = 0; list && i < c.n; i++)
-        if (i == 0 || !same(list[i].e, list[i - 1].e))
-            report_error(s, list[i].e);
-    if (!list)
-        report_error(s, &e);
     if (c.n == CHECK_ERRORS_MAX)
         session_note(s, "only the first %d errors are shown", CHECK_ERRORS_MAX);
     mem_free(c.items);

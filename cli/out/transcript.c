@@ -1,7 +1,6 @@
 /* The page of --record, entry by entry. See transcript.h. */
 #include "out/transcript.h"
 
-#include <errno.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -151,6 +150,22 @@ void diff_lines(buf *out, const char *expected, const char *got)
     mem_free(b.items);
 }
 
+/* ---- Prompts ---- */
+
+void prompt_lines(buf *out, const char *first, const char *next, const char *text, size_t n,
+                  bool visible)
+{
+    for (size_t part; n > 0; text += part, n -= part, first = next) {
+        const char *newline = memchr(text, '\n', n);
+        size_t shown = newline ? (size_t)(newline - text) : n;
+        part = shown + (newline != NULL);
+        shown -= shown > 0 && text[shown - 1] == '\r';
+        buf_add(out, first);
+        (visible ? visible_lines : buf_put)(out, text, shown);
+        buf_char(out, '\n');
+    }
+}
+
 /* ---- The page of --record ---- */
 
 typedef struct transcript {
@@ -220,17 +235,10 @@ void transcript_error(session *s, const char *report)
 /* All of text at the end of the file, or none of it; then nothing is written any more. */
 static int append(transcript *t, const buf *text, kv_err *e)
 {
-    size_t done = 0;
-    int fd = fileno(t->page.f), rc = KV_OK;
+    int fd = fileno(t->page.f);
     off_t before = lseek(fd, 0, SEEK_END);
     t->begun = true;
-    while (done < text->len && rc == KV_OK) {
-        ssize_t n = write(fd, text->data + done, text->len - done);
-        if (n > 0)
-            done += (size_t)n;
-        else if (n == 0 || errno != EINTR)
-            rc = file_error(e, "write", t->page.name, n ? errno : EIO);
-    }
+    int rc = file_write_at(fd, t->page.name, -1, text->data, (int64_t)text->len, e);
     if (rc && t->page.temp && ftruncate(fd, before) == 0)
         kv_err_hint(e, "what was recorded before is in \"%s\"", t->page.temp);
     return rc;
@@ -244,18 +252,7 @@ int transcript_done(session *s, kv_err *e)
     if (!t)
         return KV_OK;
     if (t->entry.len > 0 && !t->failed) {
-        /* The lines of an entry with their prompts. */
-        const char *text = buf_text(&t->entry);
-        const char *prompt = "kv> ";
-        do {
-            size_t n = strcspn(text, "\n");
-            size_t shown = n > 0 && text[n - 1] == '\r' ? n - 1 : n;
-            buf_add(&page, prompt);
-            buf_put(&page, text, shown);
-            buf_char(&page, '\n');
-            text += n + (text[n] == '\n');
-            prompt = "..> ";
-        } while (*text);
+        prompt_lines(&page, "kv> ", "..> ", buf_text(&t->entry), t->entry.len, false);
         const buf *out = &t->out.text;
         buf_put(&page, buf_text(out), out->len);
         if (out->len > 0 && out->data[out->len - 1] != '\n')

@@ -28,6 +28,13 @@ void diff_normalise(buf *text);
  * next to a difference are shown; control characters are made visible. */
 void diff_lines(buf *out, const char *expected, const char *got);
 
+/* ---- Prompts ---- */
+
+/* Appends n bytes of text line by line, the first one behind `first`, the others behind `next`;
+ * visible: with control characters made visible. */
+void prompt_lines(buf *out, const char *first, const char *next, const char *text, size_t n,
+                  bool visible);
+
 /* ---- The page of --record ---- */
 
 /* Begins. Errors: io, busy (another process records there), memory. */

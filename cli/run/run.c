@@ -560,25 +560,15 @@ static int run_control(session *s, const ast *node, run_flow *f, kv_err *e)
  * they are. */
 static void trace(session *s, const ast *node)
 {
-    const char *text = s->unit->src.text + node->pos, *end = s->unit->src.text + node->end;
     bool holds = node->kind == AST_BLOCK || node->kind == STMT_IF || node->kind == STMT_FOR ||
                  node->kind == STMT_WHILE || node->kind == STMT_REPEAT;
     own_buf shown = {0};
     if (holds)
         return;
-    for (bool more = true; more; text++) {
-        const char *newline = memchr(text, '\n', (size_t)(end - text));
-        const char *to = newline ? newline : end;
-        buf_add(&shown, "+ ");
-        visible_lines(&shown, text, (size_t)(to - text));
-        more = newline != NULL;
-        if (more)
-            buf_char(&shown, '\n');
-        text = to;
-    }
+    prompt_lines(&shown, "+ ", "+ ", s->unit->src.text + node->pos, node->end - node->pos, true);
     fflush(stdout);
     progress_hide(STDERR_FILENO);
-    fprintf(stderr, "%s\n", buf_text(&shown));
+    fputs(buf_text(&shown), stderr);
 }
 
 /* A statement without a record. Its error gets one, unless a command inside it has failed and has

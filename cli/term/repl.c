@@ -162,16 +162,18 @@ static bool step(repl *r)
     return !end && !interrupt_pending();
 }
 
-int repl_run(const repl_ops *ops, void *arg, bool quiet, const char *history_path, kv_err *e)
+int repl_run(const repl_ops *ops, void *arg, bool quiet, const char *history, kv_err *e)
 {
+    own_buf path = {0};
     repl r = {.ops = ops, .arg = arg, .quiet = quiet, .line = 1};
     r.terminal = isatty(STDIN_FILENO);
     line_options options = {
         .terminal = r.terminal, .complete = ops->candidates, .hint = ops->hint, .look = ops->look,
         .arg = arg};
     kv_err no_history = {0};
-    if (r.terminal && history_path && *history_path && !histfile_prepare(history_path, &no_history))
-        options.history = history_path;
+    histfile_path(&path, history);
+    if (r.terminal && path.len > 0 && !histfile_prepare(buf_text(&path), &no_history))
+        options.history = buf_text(&path);
     note(&r, &no_history);
     if (r.terminal && !quiet && ops->banner)
         fprintf(stderr, "%s\n", ops->banner);

@@ -60,7 +60,7 @@ typedef struct repl_ops {
  * soon as it is complete, no prompt; an entry that the end of input cuts off runs too, so that the
  * interpreter reports what is open, and Ctrl-C ends.
  *
- * quiet: neither banner nor notes. history_path: NULL or "" for none.
+ * quiet: neither banner nor notes. history: what --history said, or NULL, see histfile_path.
  * Returns 0, or SIGINT or SIGTERM when that ended it. Error: io, a file or pipe that cannot be read
  * further. */
-int repl_run(const repl_ops *ops, void *arg, bool quiet, const char *history_path, kv_err *e);
+int repl_run(const repl_ops *ops, void *arg, bool quiet, const char *history, kv_err *e);

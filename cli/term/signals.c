@@ -16,28 +16,26 @@
 #include <string.h>
 #include <sys/time.h>
 #include <sys/types.h>
-#include <time.h>
 #include <unistd.h>
+
+#include "base/clock.h"
 
 /* ---- Ctrl-C and SIGTERM ---- */
 
-#define TWICE_SECONDS 2 /* two Ctrl-C this close end the process */
+#define TWICE_MS 2000 /* two Ctrl-C this close end the process */
 
 /* Atomic, since threads of the pool ask too; without locks, as handlers need it. */
 static atomic_int interrupted, terminated, timed_out;
 static volatile sig_atomic_t prompting;
 /* Only the handler reads and writes it, and SIGINT is blocked while it runs. */
-static struct timespec last;
+static int64_t last_ms;
 static volatile sig_atomic_t has_last; /* of the statement that runs */
 
 static bool soon_after_the_last(void)
 {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    double seconds =
-        (double)(now.tv_sec - last.tv_sec) + (double)(now.tv_nsec - last.tv_nsec) / 1e9;
-    bool soon = has_last && seconds < TWICE_SECONDS;
-    last = now;
+    int64_t now = clock_ms();
+    bool soon = has_last && now - last_ms < TWICE_MS;
+    last_ms = now;
     has_last = 1;
     return soon;
 }

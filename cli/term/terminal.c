@@ -57,15 +57,7 @@ static bool is_dumb(void)
 /* By choice; undecided is what auto says. */
 static bool allowed(terminal_use use, bool undecided)
 {
-    switch (chosen[use]) {
-    case TERMINAL_ALWAYS:
-        return true;
-    case TERMINAL_NEVER:
-        return false;
-    case TERMINAL_AUTO:
-        break;
-    }
-    return undecided && !is_dumb();
+    return chosen[use] == TERMINAL_AUTO ? undecided && !is_dumb() : chosen[use] == TERMINAL_ALWAYS;
 }
 
 bool terminal_color(int fd)
@@ -154,44 +146,35 @@ void terminal_say(const char *fmt, ...)
 
 exit_code exit_code_of_error(int rc)
 {
-    switch ((kv_code)rc) {
-    case KV_OK:
-        return EXIT_DONE;
-    case KV_E_ASSERT:
-    case KV_E_EXPECT:
-        return EXIT_NO;
-    case KV_E_SYNTAX:
-    case KV_E_USAGE:
-        return EXIT_NOT_UNDERSTOOD;
-    case KV_E_NAME:
-    case KV_E_KEY:
-    case KV_E_SHAPE:
-    case KV_E_DTYPE:
-    case KV_E_VALUE:
-    case KV_E_INDEX:
-    case KV_E_MEMORY:
-        return EXIT_FAILED;
-    case KV_E_UNSUPPORTED:
-        return EXIT_UNSUPPORTED;
-    case KV_E_IO:
-    case KV_E_FORMAT:
-        return EXIT_IO;
-    case KV_E_BUSY:
-    case KV_E_TIMEOUT:
-    case KV_E_PEER:
-        return EXIT_PEER;
-    case KV_E_INTERRUPTED:
-        return EXIT_SIGINT;
-    case KV_E_INTERNAL:
-    case KV_NCODES:
-        break;
-    }
-    return EXIT_BUG;
+    static const exit_code codes[KV_NCODES] = {[KV_E_ASSERT] = EXIT_NO,
+                                               [KV_E_EXPECT] = EXIT_NO,
+                                               [KV_E_SYNTAX] = EXIT_NOT_UNDERSTOOD,
+                                               [KV_E_USAGE] = EXIT_NOT_UNDERSTOOD,
+                                               [KV_E_NAME] = EXIT_FAILED,
+                                               [KV_E_KEY] = EXIT_FAILED,
+                                               [KV_E_SHAPE] = EXIT_FAILED,
+                                               [KV_E_DTYPE] = EXIT_FAILED,
+                                               [KV_E_VALUE] = EXIT_FAILED,
+                                               [KV_E_INDEX] = EXIT_FAILED,
+                                               [KV_E_MEMORY] = EXIT_FAILED,
+                                               [KV_E_UNSUPPORTED] = EXIT_UNSUPPORTED,
+                                               [KV_E_IO] = EXIT_IO,
+                                               [KV_E_FORMAT] = EXIT_IO,
+                                               [KV_E_BUSY] = EXIT_PEER,
+                                               [KV_E_TIMEOUT] = EXIT_PEER,
+                                               [KV_E_PEER] = EXIT_PEER,
+                                               [KV_E_INTERRUPTED] = EXIT_SIGINT};
+    bool known = rc >= 0 && rc < KV_NCODES && codes[rc];
+    return rc == KV_OK ? EXIT_DONE : known ? codes[rc] : EXIT_BUG;
 }
 
 int terminal_fail(const kv_err *e)
 {
-    terminal_say("kvctl: error[%s]: %s", kv_code_name(e->code), e->text);
+    if (e->line > 0)
+        terminal_say("%s:%d:%d: error[%s]: %s", e->file, e->line, e->col, kv_code_name(e->code),
+                     e->text);
+    else
+        terminal_say("kvctl: error[%s]: %s", kv_code_name(e->code), e->text);
     if (e->hint[0])
         terminal_say(" hint: %s", e->hint);
     return (int)exit_code_of_error(e->code);

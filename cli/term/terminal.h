@@ -131,8 +131,9 @@ typedef enum exit_code {
 /* The exit code of a kv_code. */
 exit_code exit_code_of_error(int code);
 
-/* For words of kvctl's own, which have no session: says the error as report_text does, or writes a
- * text to stdout. Return the exit code. */
+/* For words of kvctl's own, which have no session, and where memory for more is missing: says the
+ * error as report_text does, without lines of a script; or writes a text to stdout. Return the exit
+ * code. */
 int terminal_fail(const kv_err *e);
 int terminal_show(void (*make)(buf *out));
 
