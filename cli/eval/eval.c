@@ -127,8 +127,8 @@ static int eval_name(session *s, const ast *node, value *out, kv_err *e)
     bool none = near.n == 0; /* then it may be a command without arguments, or a function */
     for (const command *c = registry.commands; none && c->name; c++)
         suggest_add(&near, c->name);
-    for (int i = 0; none && registry.functions[i].name; i++)
-        suggest_add(&near, registry.functions[i].name);
+    for (int i = 0; none && function_at(i); i++)
+        suggest_add(&near, function_at(i)->name);
     return suggest_done(&near, e), KV_E_NAME;
 }
 
@@ -194,8 +194,8 @@ static int eval_call(session *s, const ast *node, value *out, kv_err *e)
         const call_values given = {l.items, names, l.n};
         return eval_call_definition(s, &s->defs[d], node, &given, out, e);
     }
-    if (method && l.n > 0 && l.items[0].kind == VALUE_OBJECT)
-        f = NULL; /* the object has methods of its own */
+    if (function_def(f) || (method && l.n > 0 && l.items[0].kind == VALUE_OBJECT))
+        f = NULL; /* a rule took its name, or the object has methods of its own */
     if (f && (f->flags & FUNCTION_ELEMENT)) { /* with named arguments */
         value sorted[FUNCTION_MAX_PARAMS];
         if (function_sort(f, l.items, names, l.n, sorted, e))

@@ -134,9 +134,9 @@ int func_unique(function_args *args, value *out, kv_err *e)
                  : function_give(out, &made[0], rc, e);
 }
 
-/* Quantiles q of the argument, in the shape (…q, axes that remain). */
-static int quantiles(function_args *args, const double *q, int64_t nq, const kv_array *like,
-                     value *out, kv_err *e)
+/* Quantiles of the argument, in the shape (…q, axes that remain); parts: the numbers of q. */
+static int quantiles(function_args *args, const double *parts, const kv_array *q, value *out,
+                     kv_err *e)
 {
     own_array *a = NULL, *made = NULL;
     bool keepdims;
@@ -146,19 +146,13 @@ static int quantiles(function_args *args, const double *q, int64_t nq, const kv_
     bool all = args->v[function_param(args->function, "axis")].kind == VALUE_NONE;
     TRY(take_axis(args, &a, &axis, FLAT, e));
     TRY(arrange_axis(&axis, kv_array_ndim(a), e));
-    TRY(sort_quantiles(&made, a, q, nq, axis, e));
-    for (int i = 0; like && i < kv_array_ndim(like); i++)
-        shape[ndim++] = kv_array_shape(like)[i];
+    TRY(sort_quantiles(&made, a, parts, kv_array_size(q), axis, e));
+    for (int i = 0; i < kv_array_ndim(q); i++)
+        shape[ndim++] = kv_array_shape(q)[i];
     for (int i = 0; i < own && ndim < KV_MAX_NDIM; i++)
         if (keepdims || (!all && i != axis))
             shape[ndim++] = all || i == axis ? 1 : kv_array_shape(args->array)[i];
     return arrange_reshape(function_makes(out), made, ndim, shape, e);
-}
-
-int func_median(function_args *args, value *out, kv_err *e)
-{
-    const double half = 0.5;
-    return quantiles(args, &half, 1, NULL, out, e);
 }
 
 /* q, a number or an array of numbers from 0 to 1, or of percentile to 100. */
@@ -182,7 +176,7 @@ int func_quantile(function_args *args, value *out, kv_err *e)
             return kv_err_set(e, KV_E_VALUE, "%s() takes numbers from 0 to %g",
                               args->function->name, whole);
     }
-    return quantiles(args, parts, n, q, out, e);
+    return quantiles(args, parts, q, out, e);
 }
 
 int func_cumsum(function_args *args, value *out, kv_err *e)
@@ -195,31 +189,4 @@ int func_cumsum(function_args *args, value *out, kv_err *e)
     if (!kv_dtype_is_float(dtype) && dtype != KV_INT64)
         return kv_err_set(e, KV_E_DTYPE, "sums are floats or int64, not %s", kv_dtype_name(dtype));
     return scan_sum(function_makes(out), a, axis, dtype, e);
-}
-
-/* a[1:] - a[:-1] along an axis, n times. */
-int func_diff(function_args *args, value *out, kv_err *e)
-{
-    int64_t times = 1, axis = -1;
-    own_array *a = kv_array_ref(args->array);
-    TRY(function_int_at(args, 1, "n", &times, e));
-    TRY(function_int_at(args, 2, "axis", &axis, e));
-    if (times < 0)
-        return kv_err_set(e, KV_E_VALUE, "diff() is taken 0 times or more, not %lld",
-                          (long long)times);
-    TRY(arrange_axis(&axis, kv_array_ndim(a), e));
-    for (int64_t i = 0; i < times && kv_array_shape(a)[axis] > 0; i++) {
-        array_range later[KV_MAX_NDIM] = {{0}}, sooner[KV_MAX_NDIM] = {{0}};
-        own_array *x = NULL, *y = NULL;
-        kv_array *less;
-        later[axis] = (array_range){.has_from = true, .from = 1};
-        sooner[axis] = (array_range){.has_to = true, .to = -1};
-        TRY(stop_check(e));
-        TRY(array_slice(&x, a, later, (int)axis + 1, e));
-        TRY(array_slice(&y, a, sooner, (int)axis + 1, e));
-        TRY(eval_op_binary(&less, kv_array_dtype(a) == KV_BOOL ? OP_NE : OP_SUB, x, y, e));
-        kv_array_unref(a);
-        a = less;
-    }
-    return value_array(out, kv_array_ref(a), e);
 }
