@@ -51,8 +51,8 @@ typedef struct function {
     const char *help; /* one line */
 } function;
 
-/* A function that is written in the language, as prelude.kv has it. The build makes the table of it;
- * a row without a name ends that. */
+/* A function that is written in the language, as prelude.kv has it. The build makes the table of
+ * that; a row without a name ends it. */
 typedef struct prelude_def {
     function row;
     const char *text;

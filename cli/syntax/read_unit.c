@@ -584,7 +584,7 @@ static int check(session *s, unit *u, kv_err *e)
     int rc = KV_OK;
     /* texts read before may not have run yet, but they will */
     for (const unit *one = s->units; one && rc == KV_OK; one = one->next)
-        rc = collect_names(&c, one->body);
+        rc = one->prelude ? KV_OK : collect_names(&c, one->body);
     if (rc == KV_OK)
         rc = check_unit(&c, u);
     map_release(&c.functions);
