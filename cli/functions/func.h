@@ -25,7 +25,7 @@ function_fn func_sum, func_reduce, func_any_all, func_extreme, func_norm, func_d
     func_array_equal, func_isinf, func_allclose;
 
 /* func_sort.c: the order of elements, and running sums */
-function_fn func_sort, func_topk, func_unique, func_quantile, func_cumsum;
+function_fn func_sort, func_unique, func_quantile, func_cumsum;
 
 /* func_list.c: lists, tuples and dicts */
 function_fn func_append, func_extend, func_insert, func_pop, func_index, func_count, func_remove,

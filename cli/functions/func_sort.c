@@ -37,82 +37,10 @@ int func_sort(function_args *args, value *out, kv_err *e)
 {
     own_array *a = NULL;
     int64_t axis;
+    bool reverse;
     TRY(take_axis(args, &a, &axis, -1, e));
-    return sort_array(function_makes(out), a, (sort_what)FUNCTION_VARIANT(args), axis, false, e);
-}
-
-/* ---- topk ---- */
-
-/* The first k along an axis, in dtype. */
-static int first_of(kv_array **out, kv_array *a, int64_t axis, int64_t k, kv_dtype dtype, kv_err *e)
-{
-    array_range r[KV_MAX_NDIM] = {{0}};
-    own_array *part = NULL;
-    r[axis] = (array_range){.has_to = true, .to = k};
-    TRY(array_slice(&part, a, r, (int)axis + 1, e));
-    return arrange_copy(out, part, dtype, kv_array_ctx(part), e);
-}
-
-/* 1 where an element is one of the first k, else 0. */
-static int mask_of(kv_array **out, kv_array *order, int64_t axis, int64_t k, kv_dtype dtype,
-                   kv_err *e)
-{
-    own_array *rank = NULL, *first = NULL;
-    TRY(sort_array(&rank, order, SORT_INDICES, axis, false, e));
-    TRY(eval_op_number(&first, OP_LT, rank, host_int(k), e));
-    return arrange_copy(out, first, dtype, kv_array_ctx(first), e);
-}
-
-/* The number of indices, from 0 on, that a dtype holds exactly. */
-static int64_t index_most(kv_dtype dtype)
-{
-    static const int64_t most[KV_DTYPE_END] = {
-        [KV_FLOAT32] = 1 << 24, [KV_FLOAT64] = (int64_t)1 << 53, [KV_FLOAT16] = 1 << 11,
-        [KV_BFLOAT16] = 1 << 8, [KV_UINT8] = 1 << 8,             [KV_INT8] = 1 << 7,
-        [KV_BOOL] = 2,          [KV_INT32] = (int64_t)1 << 31,   [KV_INT64] = INT64_MAX};
-    return most[dtype];
-}
-
-int func_topk(function_args *args, value *out, kv_err *e)
-{
-    const char *what = "indices";
-    bool up;
-    int64_t axis, k = 1;
-    kv_dtype of_indices;
-    own_array *a = NULL, *values = NULL, *indices = NULL, *sorted = NULL, *order = NULL;
-    TRY(take_axis(args, &a, &axis, -1, e));
-    TRY(arrange_axis(&axis, kv_array_ndim(a), e));
-    TRY(function_int_at(args, 1, "k", &k, e));
-    TRY(args->given[3] ? function_text(args->v[3], "ret_typ", &what, e) : KV_OK);
-    TRY(function_flag(args, "is_ascend", &up, e));
-    TRY(function_dtype(args->v[5], KV_FLOAT32, &of_indices, e));
-    int64_t n = kv_array_shape(a)[axis];
-    kv_dtype dtype = kv_array_dtype(a);
-    bool both = strcmp(what, "both") == 0, mask = strcmp(what, "mask") == 0;
-    bool gives_values = both || strcmp(what, "value") == 0;
-    bool gives_indices = both || strcmp(what, "indices") == 0;
-    if (!gives_values && !gives_indices && !mask)
-        return kv_err_set(e, KV_E_VALUE, "ret_typ is indices, value, both or mask, not %s", what);
-    if (k > n)
-        return kv_err_set(e, KV_E_VALUE, "topk() of %lld elements has no first %lld", (long long)n,
-                          (long long)k);
-    if (gives_indices && n > index_most(of_indices)) {
-        kv_err_set(e, KV_E_VALUE, "%s does not hold every index below %lld",
-                   kv_dtype_name(of_indices), (long long)n);
-        return kv_err_hint(e, "say dtype=\"int64\""), KV_E_VALUE;
-    }
-    k = k < 1 ? n : k; /* as MXNet: all of them */
-    if (gives_values) {
-        TRY(sort_array(&sorted, a, SORT_VALUES, axis, !up, e));
-        TRY(first_of(&values, sorted, axis, k, dtype, e));
-    }
-    TRY(gives_indices || mask ? sort_array(&order, a, SORT_INDICES, axis, !up, e) : KV_OK);
-    TRY(gives_indices ? first_of(&indices, order, axis, k, of_indices, e) : KV_OK);
-    TRY(mask ? mask_of(&indices, order, axis, k, dtype, e) : KV_OK);
-    if (!both)
-        return value_array(out, kv_array_ref(values ? values : indices), e);
-    kv_array *made[2] = {kv_array_ref(values), kv_array_ref(indices)};
-    return function_give_several(out, VALUE_LIST, made, 2, KV_OK, e);
+    TRY(function_flag(args, "reverse", &reverse, e));
+    return sort_array(function_makes(out), a, (sort_what)FUNCTION_VARIANT(args), axis, reverse, e);
 }
 
 /* ---- unique, quantiles, running sums ---- */
