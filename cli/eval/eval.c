@@ -224,26 +224,13 @@ static int eval_items(session *s, const ast *node, value_kind kind, value *out, 
     return value_finish(out, rc);
 }
 
-/* The most items that a range may have: a list of them takes 16 bytes each. */
-#define RANGE_MAX 100000000
-
 static int eval_range(session *s, const ast *node, value *out, kv_err *e)
 {
     int64_t part[3] = {0, 0, 1};
-    for (uint32_t i = 0; i < node->n; i++) {
+    for (uint32_t i = 0; i < node->n; i++)
         TRY(eval_int(s, node->kid[i], "a bound of a range", &part[i], e));
-    }
-    if (part[2] == 0)
-        return unit_err(s, node->kid[2], e, KV_E_VALUE, "a range cannot go by 0");
-    bool empty = part[2] > 0 ? part[0] > part[1] : part[0] < part[1];
-    /* in unsigned numbers: the distance of two bounds may need 64 bits */
-    uint64_t far = part[2] > 0 ? (uint64_t)part[1] - (uint64_t)part[0]
-                               : (uint64_t)part[0] - (uint64_t)part[1];
-    uint64_t step = part[2] > 0 ? (uint64_t)part[2] : -(uint64_t)part[2];
-    uint64_t n = empty ? 0 : far / step + (far / step < RANGE_MAX);
-    if (n > RANGE_MAX)
-        return unit_err(s, node, e, KV_E_VALUE, "a range has at most %d items", RANGE_MAX);
-    return list_range(out, part[0], part[2], (int64_t)n, e);
+    int rc = list_range(out, part[0], part[1], part[2], true, e);
+    return rc ? unit_at(s, part[2] == 0 ? node->kid[2] : node, e) : KV_OK;
 }
 
 static int eval_dict(session *s, const ast *node, value *out, kv_err *e)

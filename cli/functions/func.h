@@ -44,5 +44,5 @@ function_fn text_count, text_index;
 /* func_world.c: contexts, the store, the environment, files, engines */
 function_fn func_as_in_context, func_asscalar, func_copyto, func_wait_to_read, func_waitall,
     func_contexts, func_env, func_args, func_has, func_type, func_rank, func_sleep, func_rounds,
-    func_moved_bytes, func_is_capable, func_divmod, func_round, func_bool, func_str, func_int,
+    func_moved_bytes, func_is_capable, func_round, func_bool, func_str, func_int,
     func_float, func_glob, func_script_dir;

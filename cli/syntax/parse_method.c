@@ -64,8 +64,8 @@ static bool add_option(method_call *m, const command_option *o, const char *name
 
 /* ---- Arguments ---- */
 
-/* An updater of the script, or an optimizer, by its name or as MXNet makes one: of SGD(momentum=0.9)
- * and create('sgd', momentum=0.9) the name, and the arguments as options. */
+/* An updater of the script, or an optimizer, by its name or as MXNet makes one: of SGD(wd=0.1) and
+ * create('sgd', wd=0.1) the name, and the arguments as options. */
 static ast *rule(method_call *m, ast *given)
 {
     parser *p = m->p;
