@@ -279,15 +279,16 @@ static int not_called(checker *c, const ast *node)
            KV_E_USAGE;
 }
 
-/* Defines a function of the prelude, unless it was before. */
-static int define_prelude(checker *c, const function *f)
+/* Defines a function of the prelude, unless it was before. NULL: c has an error. */
+static const ast *define_prelude(checker *c, const function *f)
 {
     session *s = c->s;
     const char *text = function_def(f);
     scope *locals = s->locals;
     unit *u, *outer = s->unit;
-    if (map_get(&s->prelude, (kv_key){0, f->name}) >= 0)
-        return KV_OK;
+    int64_t at = map_get(&s->prelude, (kv_key){0, f->name});
+    if (at >= 0)
+        return s->defs[at].node;
     char *copy = mem_text(text, strlen(text), c->e);
     s->source_depth++; /* part of that text, and not checked: a script may have a sum of its own */
     int rc = copy ? unit_read(s, &u, f->name, copy, strlen(text), 1, NULL, c->e) : KV_E_MEMORY;
@@ -300,7 +301,7 @@ static int define_prelude(checker *c, const function *f)
         s->locals = locals;
     }
     s->unit = outer;
-    return rc;
+    return rc ? NULL : u->body->kid[0];
 }
 
 static int check_function(checker *c, const ast *node)
@@ -311,7 +312,9 @@ static int check_function(checker *c, const ast *node)
     bool attribute = called && c->u->src.text[node->end - 1] != ')';
     if (function_def(f) && (attribute || is_method_of_kv(node)))
         f = NULL;
-    TRY(function_def(f) ? define_prelude(c, f) : KV_OK);
+    const ast *prelude = function_def(f) ? define_prelude(c, f) : NULL;
+    if (c->e->code)
+        return c->e->code;
     bool method = f && (f->flags & FUNCTION_METHOD);
     bool own = defined_function(c, name) && !function_method(node);
     if (method && !called && !own) {
@@ -343,7 +346,7 @@ static int check_function(checker *c, const ast *node)
     bool other = called && strcmp(name, "update") == 0 && node->kid[0]->kind == AST_NAME &&
                  is_optimizer_variable(c, node->kid[0]->u.text);
     if (f && !other && !own)
-        return check_arguments(c, node, f, NULL);
+        return prelude && may_be_defined(c) ? KV_OK : check_arguments(c, node, f, prelude);
     int64_t known = map_get(&c->functions, (kv_key){0, name});
     if (known > 0 && !other && !function_method(node) &&
         check_arguments(c, node, NULL, (const ast *)(intptr_t)known))
