@@ -513,14 +513,6 @@ static bool is_number_list(value v)
     return true;
 }
 
-static bool has_float(value v)
-{
-    bool found = v.kind == VALUE_FLOAT;
-    for (int64_t i = 0; value_is_sequence(v) && i < v.u.list->n; i++)
-        found |= v.u.list->items[i].kind == VALUE_FLOAT;
-    return found;
-}
-
 /* Adds the lists of v: an array, a number or a list of numbers is one. */
 static int add_lists(value_stack *l, value v, kv_err *e)
 {
@@ -532,12 +524,9 @@ static int add_lists(value_stack *l, value v, kv_err *e)
             TRY(add_lists(l, v.u.list->items[i], e));
         return KV_OK;
     }
-    if (v.kind == VALUE_ARRAY)
-        a = kv_array_ref(v.u.box->array);
-    else if (value_is_number(v) || value_is_sequence(v))
-        TRY(value_numbers_array(&a, v, has_float(v) ? KV_FLOAT64 : KV_INT64, (kv_ctx){0}, e));
-    else
+    if (v.kind != VALUE_ARRAY && !value_is_number(v) && !value_is_sequence(v))
         return kv_err_set(e, KV_E_DTYPE, "row ids are integers, not %s", value_kind_name(v));
+    TRY(eval_ids(v, &a, e));
     TRY(value_array(&ids, a, e));
     return value_stack_add(l, ids, e);
 }

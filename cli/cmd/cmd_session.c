@@ -236,16 +236,6 @@ int cmd_time(session *s, const ast *call, result *out, kv_err *e)
     return rc;
 }
 
-int cmd_sleep(session *s, const ast *call, result *out, kv_err *e)
-{
-    static const char *const by_place[] = {NULL};
-    own_value seconds = value_none();
-    value none = value_none();
-    (void)out;
-    int rc = eval(s, call->kid[0], &seconds, e);
-    return rc ? rc : function_call(s, function_find("sleep"), &seconds, by_place, 1, &none, e);
-}
-
 int cmd_echo(session *s, const ast *call, result *out, kv_err *e)
 {
     (void)out, (void)e;

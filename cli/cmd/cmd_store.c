@@ -794,11 +794,18 @@ int cmd_call_store(session *s, const ast *call, result *out, kv_err *e)
     return c->on_store(store, e);
 }
 
-/* The function without arguments that has the name of the command. */
+/* The function that has the name of the command, and its argument. */
 int cmd_call_function(session *s, const ast *call, result *out, kv_err *e)
 {
+    static const char *const by_place[1] = {NULL};
+    const command *c = call->u.other;
+    const ast *arg = c->args[0].kind == ARG_END ? NULL : call->kid[0];
     own_buf name = {0};
-    name_put(&name, command_name(call), strlen(command_name(call)), '_');
+    own_value given = value_none();
+    name_put(&name, c->name, strlen(c->name), '_');
     TRY(buf_check(&name, e));
-    return function_call(s, function_find(buf_text(&name)), NULL, NULL, 0, &out->v, e);
+    TRY(arg ? eval(s, arg, &given, e) : KV_OK);
+    const function *f = function_find(buf_text(&name));
+    return function_call(s, f, &given, by_place, arg != NULL, &out->v, e) ? unit_at(s, arg, e)
+                                                                          : KV_OK;
 }

@@ -274,19 +274,6 @@ int cmd_set_gradient_compression(session *s, const ast *call, result *out, kv_er
 
 /* ---- Types of stores ---- */
 
-int cmd_is_capable(session *s, const ast *call, result *out, kv_err *e)
-{
-    kv *store;
-    const char *word;
-    bool yes = false;
-    if (session_store(s, &store, e) ||
-        !(word = eval_word(s, call->kid[0], "a capability", out, e)))
-        return e->code;
-    int rc = kv_is_capable(store, word, &yes, e);
-    out->v = value_bool(yes);
-    return rc ? unit_at(s, call->kid[0], e) : KV_OK;
-}
-
 /* ---- register ---- */
 
 /* Loads FILE.so, which brings the type unless a base for it is given. */

@@ -14,7 +14,7 @@ command_fn cmd_create, cmd_use, cmd_init, cmd_push, cmd_pull, cmd_pushpull, cmd_
     cmd_undo;
 
 /* cmd_updater.c */
-command_fn cmd_is_capable, cmd_register, cmd_barrier, cmd_send_command, cmd_set_updater,
+command_fn cmd_register, cmd_barrier, cmd_send_command, cmd_set_updater,
     cmd_set_optimizer, cmd_save_states, cmd_load_states, cmd_set_gradient_compression;
 
 /* cmd_info.c */
@@ -31,7 +31,7 @@ struct plot;
 int cmd_plot_show(session *s, const struct plot *p, kv_err *e);
 
 /* cmd_session.c, explain.c */
-command_fn cmd_time, cmd_sleep, cmd_echo, cmd_history, cmd_profile, cmd_explain, cmd_doctor;
+command_fn cmd_time, cmd_echo, cmd_history, cmd_profile, cmd_explain, cmd_doctor;
 /* Ends the profile of the session, if one is being taken: its file is complete then. Errors: io,
  * memory. */
 int cmd_profile_end(session *s, kv_err *e);

@@ -15,7 +15,6 @@
 #include "session/session.h"
 #include "session/unit.h"
 #include "syntax/function.h"
-#include "syntax/prelude.h"
 #include "syntax/read_unit.h"
 #include "term/line.h"
 
@@ -191,35 +190,14 @@ static void put_function(json_writer *w, const function *f)
     function_usage(&usage, f);
     json_begin(w, NULL, '{');
     put_names(w, f->name, &usage, f->help);
+    if (function_def(f))
+        json_text(w, "text", function_def(f));
     json_begin(w, "params", '[');
     for (int i = 0; f->params[i]; i++) {
         size_t n = strcspn(f->params[i], "=");
         json_begin(w, NULL, '{');
         put_part(w, "name", f->params[i], n);
         json_bool(w, "optional", f->params[i][n]);
-        json_end(w, '}');
-    }
-    json_end(w, ']');
-    json_end(w, '}');
-}
-
-/* A function written in the language, by its text: def NAME(x, axis=none) … */
-static void put_prelude(json_writer *w, const char *name)
-{
-    const char *text = prelude_text(name), *usage = text + strlen("def ");
-    const char *at = usage + strlen(name) + 1, *end = strchr(at, ')');
-    json_begin(w, NULL, '{');
-    json_text(w, "name", name);
-    put_part(w, "usage", usage, (size_t)(end + 1 - usage));
-    json_text(w, "summary", "written in the language, see its text");
-    json_text(w, "text", text);
-    json_begin(w, "params", '[');
-    for (size_t n; at < end; at += n, at += strspn(at, ", ")) {
-        n = strcspn(at, ",)");
-        size_t word = strcspn(at, "=,)");
-        json_begin(w, NULL, '{');
-        put_part(w, "name", at, word);
-        json_bool(w, "optional", at[word] == '=');
         json_end(w, '}');
     }
     json_end(w, ']');
@@ -238,12 +216,9 @@ static void help_json(buf *out, const char *word)
             put_command(&w, one);
     json_end(&w, ']');
     json_begin(&w, "functions", '[');
-    for (const function *one = registry.functions; one->name; one++)
-        if (!word || strcmp(one->name, word) == 0)
-            put_function(&w, one);
-    for (int i = 0; prelude_name(i); i++)
-        if (!word || strcmp(prelude_name(i), word) == 0)
-            put_prelude(&w, prelude_name(i));
+    for (int i = 0; function_at(i); i++)
+        if (!word || strcmp(function_at(i)->name, word) == 0)
+            put_function(&w, function_at(i));
     json_end(&w, ']');
     json_end(&w, '}');
     buf_char(out, '\n');
@@ -294,8 +269,13 @@ static void overview(buf *out)
         command_column(out, c);
     buf_add(out, text_statements);
     buf_add(out, "Functions:");
+    const function *f;
     size_t width = 80;
-    for (const function *f = registry.functions; f->name; f++) {
+    for (int i = 0; (f = function_at(i)); i++) {
+        if (i > 0 && function_def(f) && !function_def(function_at(i - 1))) {
+            buf_add(out, "\nFunctions in the language itself (help NAME shows them):");
+            width = 80;
+        }
         if (width + strlen(f->name) + 1 > 76) {
             buf_add(out, "\n ");
             width = 1;
@@ -303,9 +283,6 @@ static void overview(buf *out)
         buf_printf(out, " %s", f->name);
         width += strlen(f->name) + 1;
     }
-    buf_add(out, "\nFunctions in the language itself (help NAME shows them):\n ");
-    for (int i = 0; prelude_name(i); i++)
-        buf_printf(out, "%s %s", i % 8 ? "" : i ? "\n " : "", prelude_name(i));
     buf_char(out, '\n');
 }
 
@@ -386,7 +363,8 @@ static bool search(buf *out, const char *word)
         if (mention((const char *[]){c->name, p.summary, p.examples}, word))
             column(&found, c->name, p.summary);
     }
-    for (const function *f = registry.functions; f->name && strlen(word) > 2; f++)
+    const function *f;
+    for (int i = 0; (f = function_at(i)) && strlen(word) > 2; i++)
         if (mention((const char *[]){f->name, f->help, NULL}, word))
             column(&found, f->name, f->help);
     bool any = found.len > 0;
@@ -443,10 +421,8 @@ static int not_found(const char *word, bool json, kv_err *e)
     suggest near = {.word = word};
     for (const command *c = registry.commands; c->name; c++)
         suggest_add(&near, c->name);
-    for (const function *f = registry.functions; f->name; f++)
-        suggest_add(&near, f->name);
-    for (int i = 0; prelude_name(i); i++)
-        suggest_add(&near, prelude_name(i));
+    for (int i = 0; function_at(i); i++)
+        suggest_add(&near, function_at(i)->name);
     for (int i = 0; !json && help_topic(i); i++)
         suggest_add(&near, help_topic(i));
     suggest_done(&near, e);
@@ -526,10 +502,9 @@ static bool show_word(const session *s, buf *out, const char *word)
     if (f) {
         function_usage(out, f);
         buf_printf(out, "\n  %s\n", f->help);
+        if (function_def(f))
+            buf_printf(out, "Written in the language itself:\n%s\n", function_def(f));
     }
-    const char *prelude = prelude_text(word);
-    if (prelude)
-        buf_printf(out, "%s\n", prelude);
     if (f && merge_text_find(word))
         buf_printf(out, "help merge %s: the merge of that name.\n", word);
     topic = topic || (!c && language_section(out, word));
@@ -537,7 +512,7 @@ static bool show_word(const session *s, buf *out, const char *word)
     const char *concern = c || f ? concern_of(word, &n) : NULL;
     if (concern)
         buf_printf(out, "In general: %.*s\n", n, concern);
-    if (c || f || prelude || topic || type_show(out, word) || optimizer_show(out, word) ||
+    if (c || f || topic || type_show(out, word) || optimizer_show(out, word) ||
         merges_show(out, word))
         return true;
     if (session_find_store(s, word) < 0)
@@ -603,7 +578,7 @@ static int help_as_json(session *s, const ast *call, buf *text, result *out, kv_
     const char *word = node ? eval_word(s, node, "a word to look up", out, e) : NULL;
     if (node && !word)
         return e->code;
-    if (word && !command_find(word, strlen(word)) && !function_find(word) && !prelude_text(word) &&
+    if (word && !command_find(word, strlen(word)) && !function_find(word) &&
         not_found(word, true, e))
         return unit_at(s, node, e);
     help_json(text, word);

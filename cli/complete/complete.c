@@ -29,7 +29,6 @@
 #include "syntax/file_kind.h"
 #include "syntax/function.h"
 #include "syntax/parse_statement.h"
-#include "syntax/prelude.h"
 #include "syntax/read_unit.h"
 #include "syntax/rules.h"
 #include "vm/element.h"
@@ -245,13 +244,11 @@ static void offer_call(complete_request *r, const char *name)
 
 static void offer_functions(complete_request *r)
 {
-    for (const function *f = registry.functions; f->name; f++)
-        offer_call(r, f->name);
-    for (int i = 0; prelude_name(i); i++)
-        if (map_get(&r->s->functions, (kv_key){0, prelude_name(i)}) < 0)
-            offer_call(r, prelude_name(i));
+    for (int i = 0; function_at(i); i++)
+        offer_call(r, function_at(i)->name);
     for (int64_t i = 0; i < r->s->ndefs; i++)
-        offer_call(r, r->s->defs[i].name);
+        if (!function_find(r->s->defs[i].name))
+            offer_call(r, r->s->defs[i].name);
 }
 
 static void offer_commands(complete_request *r)
@@ -599,8 +596,8 @@ static void offer_help(complete_request *r)
             offer_word(r, help_topic(i));
         offer_types(r);
         offer_commands(r);
-        for (const function *f = registry.functions; f->name; f++)
-            offer_word(r, f->name);
+        for (int i = 0; function_at(i); i++)
+            offer_word(r, function_at(i)->name);
     }
 }
 

@@ -127,8 +127,8 @@ static int eval_name(session *s, const ast *node, value *out, kv_err *e)
     bool none = near.n == 0; /* then it may be a command without arguments, or a function */
     for (const command *c = registry.commands; none && c->name; c++)
         suggest_add(&near, c->name);
-    for (int i = 0; none && registry.functions[i].name; i++)
-        suggest_add(&near, registry.functions[i].name);
+    for (int i = 0; none && function_at(i); i++)
+        suggest_add(&near, function_at(i)->name);
     return suggest_done(&near, e), KV_E_NAME;
 }
 
@@ -194,8 +194,8 @@ static int eval_call(session *s, const ast *node, value *out, kv_err *e)
         const call_values given = {l.items, names, l.n};
         return eval_call_definition(s, &s->defs[d], node, &given, out, e);
     }
-    if (method && l.n > 0 && l.items[0].kind == VALUE_OBJECT)
-        f = NULL; /* the object has methods of its own */
+    if (function_def(f) || (method && l.n > 0 && l.items[0].kind == VALUE_OBJECT))
+        f = NULL; /* a rule took its name, or the object has methods of its own */
     if (f && (f->flags & FUNCTION_ELEMENT)) { /* with named arguments */
         value sorted[FUNCTION_MAX_PARAMS];
         if (function_sort(f, l.items, names, l.n, sorted, e))
@@ -224,26 +224,13 @@ static int eval_items(session *s, const ast *node, value_kind kind, value *out, 
     return value_finish(out, rc);
 }
 
-/* The most items that a range may have: a list of them takes 16 bytes each. */
-#define RANGE_MAX 100000000
-
 static int eval_range(session *s, const ast *node, value *out, kv_err *e)
 {
     int64_t part[3] = {0, 0, 1};
-    for (uint32_t i = 0; i < node->n; i++) {
+    for (uint32_t i = 0; i < node->n; i++)
         TRY(eval_int(s, node->kid[i], "a bound of a range", &part[i], e));
-    }
-    if (part[2] == 0)
-        return unit_err(s, node->kid[2], e, KV_E_VALUE, "a range cannot go by 0");
-    bool empty = part[2] > 0 ? part[0] > part[1] : part[0] < part[1];
-    /* in unsigned numbers: the distance of two bounds may need 64 bits */
-    uint64_t far = part[2] > 0 ? (uint64_t)part[1] - (uint64_t)part[0]
-                               : (uint64_t)part[0] - (uint64_t)part[1];
-    uint64_t step = part[2] > 0 ? (uint64_t)part[2] : -(uint64_t)part[2];
-    uint64_t n = empty ? 0 : far / step + (far / step < RANGE_MAX);
-    if (n > RANGE_MAX)
-        return unit_err(s, node, e, KV_E_VALUE, "a range has at most %d items", RANGE_MAX);
-    return list_range(out, part[0], part[2], (int64_t)n, e);
+    int rc = list_range(out, part[0], part[1], part[2], true, e);
+    return rc ? unit_at(s, part[2] == 0 ? node->kid[2] : node, e) : KV_OK;
 }
 
 static int eval_dict(session *s, const ast *node, value *out, kv_err *e)

@@ -105,6 +105,7 @@ int eval_call_definition(session *s, const definition *d, const ast *node, const
     scope *locals = s->locals;
     run_flow *outer = s->flow, f = {FLOW_ON, value_none()};
     unit *caller = s->unit, *its = d->unit;
+    size_t details = s->detail.len;
     *out = value_none();
     if (s->depth >= PARSE_MAX_DEPTH)
         return unit_err(s, node, e, KV_E_VALUE, "calls are nested deeper than %d", PARSE_MAX_DEPTH);
@@ -129,6 +130,13 @@ int eval_call_definition(session *s, const definition *d, const ast *node, const
     s->unit = caller;
     scope_release(&own);
     def_values_unref(values);
+    if (rc && its->prelude) { /* an error of the call, as that text is not the user's */
+        if (s->detail.len > details)
+            s->detail.data[s->detail.len = details] = '\0';
+        e->code = rc == KV_E_ASSERT ? KV_E_VALUE : rc;
+        e->line = e->file[0] = 0;
+        return unit_at(s, node, e);
+    }
     if (rc)
         session_caller(s, node);
     return rc;

@@ -138,17 +138,15 @@ static int slice_part(session *s, const ast *node, bool *given, int64_t *out, kv
     return node ? eval_int(s, node, "an index", out, e) : KV_OK;
 }
 
-/* The dtype of the ids in a list: bool where all are (a mask), else int64, or float64 with floats
- * among them. */
-static kv_dtype list_dtype(const value_list *l)
+/* The dtype of ids: bool where all in a list are (a mask), else int64, or float64 with floats among
+ * them. */
+static kv_dtype ids_dtype(value v)
 {
-    kv_dtype dtype = l->n ? KV_BOOL : KV_INT64;
-    for (int64_t i = 0; i < l->n && dtype != KV_FLOAT64; i++) {
-        value v = l->items[i];
-        kv_dtype own = value_is_sequence(v)      ? list_dtype(v.u.list)
-                       : v.kind == VALUE_BOOL    ? KV_BOOL
-                       : v.kind == VALUE_INT     ? KV_INT64
-                                                 : KV_FLOAT64;
+    if (!value_is_sequence(v))
+        return v.kind == VALUE_BOOL ? KV_BOOL : v.kind == VALUE_INT ? KV_INT64 : KV_FLOAT64;
+    kv_dtype dtype = v.u.list->n ? KV_BOOL : KV_INT64;
+    for (int64_t i = 0; i < v.u.list->n && dtype != KV_FLOAT64; i++) {
+        kv_dtype own = ids_dtype(v.u.list->items[i]);
         dtype = own == KV_BOOL ? dtype : own;
     }
     return dtype;
@@ -158,8 +156,8 @@ int eval_ids(value v, kv_array **out, kv_err *e)
 {
     if (v.kind == VALUE_ARRAY)
         return value_to_array(out, v, e);
-    return value_numbers_array(
-        out, v, value_is_sequence(v) ? list_dtype(v.u.list) : KV_INT64, (kv_ctx){KV_CPU, 0}, e);
+    return value_numbers_array(out, v, v.kind == VALUE_BOOL ? KV_INT64 : ids_dtype(v),
+                               (kv_ctx){KV_CPU, 0}, e);
 }
 
 /* An index of an array: a number, none, a list or an array. */

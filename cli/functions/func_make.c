@@ -64,30 +64,6 @@ int func_full(function_args *args, value *out, kv_err *e)
     return filled(args, number, 2, out, e);
 }
 
-/* An array of the shape of another, and of its dtype and context unless said. */
-static int filled_like(function_args *args, value number, int dtype_at, value *out, kv_err *e)
-{
-    kv_dtype dtype;
-    kv_array **a = function_makes(out), *like = args->array;
-    TRY(function_dtype(args->v[dtype_at], kv_array_dtype(like), &dtype, e));
-    TRY(kv_array_new_raw(a, dtype, kv_array_ndim(like), kv_array_shape(like), kv_array_ctx(like),
-                         e));
-    return fill(*a, number, e);
-}
-
-/* Also zeros_like. */
-int func_ones_like(function_args *args, value *out, kv_err *e)
-{
-    return filled_like(args, value_int(strcmp(args->function->name, "ones_like") == 0), 1, out, e);
-}
-
-int func_full_like(function_args *args, value *out, kv_err *e)
-{
-    value number;
-    TRY(value_item(&number, args->v[1], e));
-    return filled_like(args, number, 2, out, e);
-}
-
 /* ---- Sequences ---- */
 
 /* start, start + step, …, each rounded once from binary64; exact where both are integers. */
@@ -215,27 +191,6 @@ int func_linspace(function_args *args, value *out, kv_err *e)
         convert_elements((char *)data + (n - 1) * kv_dtype_bytes(kv_array_dtype(a)),
                          kv_array_dtype(a), &stop, KV_FLOAT64, 1);
     }
-    return value_array(out, kv_array_ref(a), e);
-}
-
-int func_eye(function_args *args, value *out, kv_err *e)
-{
-    int64_t shape[2], one = 1;
-    own_array *a = NULL;
-    void *data;
-    kv_dtype dtype;
-    kv_ctx ctx;
-    TRY(function_int(args->v[0], "the number of rows of eye()", &shape[0], e));
-    shape[1] = shape[0];
-    TRY(function_int_at(args, 1, "the number of columns of eye()", &shape[1], e));
-    TRY(function_dtype(args->v[2], KV_FLOAT32, &dtype, e));
-    TRY(function_ctx(args->v[3], &ctx, e));
-    TRY(session_ctx(args->session, ctx, e));
-    TRY(arrange_zeros(&a, dtype, 2, shape, ctx, e));
-    TRY(kv_array_write(a, &data, e));
-    int64_t bytes = kv_dtype_bytes(dtype), n = shape[0] < shape[1] ? shape[0] : shape[1];
-    for (int64_t i = 0; i < n; i++)
-        convert_elements((char *)data + i * (shape[1] + 1) * bytes, dtype, &one, KV_INT64, 1);
     return value_array(out, kv_array_ref(a), e);
 }
 

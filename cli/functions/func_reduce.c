@@ -240,52 +240,6 @@ int func_extreme(function_args *args, value *out, kv_err *e)
            KV_E_DTYPE;
 }
 
-/* ---- Weights ---- */
-
-/* sum(a * weights) / sum(weights). A vector of weights belongs to the axis. */
-static int weigh(kv_array **out, kv_array *a, kv_array *weights, const int64_t *axes, int naxes,
-                 const reduce_how *how, kv_err *e)
-{
-    own_array *w = NULL, *along = NULL, *part = NULL, *top = NULL, *below = NULL;
-    int ndim = kv_array_ndim(a);
-    int64_t shape[KV_MAX_NDIM], axis = naxes == 1 ? axes[0] : 0;
-    bool some;
-    if (kv_array_same_shape(a, weights)) {
-        w = kv_array_ref(weights);
-    } else {
-        if (kv_array_ndim(weights) != 1 || naxes != 1)
-            return kv_err_set(e, KV_E_SHAPE,
-                              "weights have the shape of the array, or are a vector along axis=");
-        TRY(arrange_axis(&axis, ndim, e));
-        for (int i = 0; i < ndim; i++)
-            shape[i] = i == axis ? kv_array_size(weights) : 1;
-        TRY(arrange_reshape(&along, weights, ndim, shape, e));
-        TRY(arrange_broadcast(&w, along, ndim, kv_array_shape(a), e));
-    }
-    TRY(reduce_array(&below, w, REDUCE_SUM, axes, naxes, how, e));
-    TRY(eval_op_bools(below, REDUCE_ALL, &some, e));
-    if (!some)
-        return kv_err_set(e, KV_E_VALUE, "the weights of an average add up to 0");
-    TRY(eval_op_binary(&part, OP_MUL, a, w, e));
-    TRY(reduce_array(&top, part, REDUCE_SUM, axes, naxes, how, e));
-    return eval_op_binary(out, OP_DIV, top, below, e);
-}
-
-int func_average(function_args *args, value *out, kv_err *e)
-{
-    own_array *weights = NULL;
-    int n = 0;
-    int64_t axes[KV_MAX_NDIM];
-    reduce_how how = {0};
-    bool all = args->v[1].kind == VALUE_NONE;
-    if (args->v[2].kind == VALUE_NONE)
-        return reduce_as(args, args->array, REDUCE_MEAN, out, e);
-    TRY(value_to_array(&weights, args->v[2], e));
-    TRY(all ? KV_OK : function_integers(&args->v[1], 1, "axis", &n, axes, e));
-    TRY(function_flag(args, "keepdims", &how.keepdims, e));
-    return weigh(function_makes(out), args->array, weights, all ? NULL : axes, n, &how, e);
-}
-
 /* The elements that are inf or -inf. */
 int func_isinf(function_args *args, value *out, kv_err *e)
 {

@@ -313,103 +313,6 @@ int func_flip(function_args *args, value *out, kv_err *e)
     return array_slice(function_makes(out), args->array, r, ndim, e);
 }
 
-/* The last `by` indices of an axis, and then the others. */
-static int roll_axis(kv_array **out, kv_array *a, int64_t axis, int64_t by, kv_err *e)
-{
-    array_range r[KV_MAX_NDIM] = {{0}};
-    own_array *last = NULL, *others = NULL;
-    int64_t n = kv_array_shape(a)[axis], cut = n ? n - (by % n + n) % n : 0;
-    r[axis] = (array_range){.has_from = true, .from = cut};
-    TRY(array_slice(&last, a, r, (int)axis + 1, e));
-    r[axis] = (array_range){.has_to = true, .to = cut};
-    TRY(array_slice(&others, a, r, (int)axis + 1, e));
-    return arrange_concat(out, (kv_array *[]){last, others}, 2, axis, kv_array_dtype(a), e);
-}
-
-/* roll(a, shift), of the elements in a line, or roll(a, shift, axis), each one or several. */
-int func_roll(function_args *args, value *out, kv_err *e)
-{
-    int n, naxes = 1;
-    int64_t by[KV_MAX_NDIM], axes[KV_MAX_NDIM] = {0}, size = kv_array_size(args->array);
-    own_array *a = kv_array_ref(args->array);
-    kv_array *made;
-    bool flat = args->v[2].kind == VALUE_NONE;
-    TRY(function_integers(&args->v[1], 1, "shift", &n, by, e));
-    TRY(flat ? KV_OK : function_integers(&args->v[2], 1, "axis", &naxes, axes, e));
-    if (!flat && (n == 0 || naxes == 0)) /* rolled along no axis */
-        return value_array(out, kv_array_ref(a), e);
-    if (n != naxes && (flat || (n != 1 && naxes != 1)))
-        return kv_err_set(e, KV_E_VALUE, "roll() takes a shift for each axis");
-    if (flat) {
-        TRY(arrange_reshape(&made, args->array, 1, &size, e));
-        kv_array_unref(a);
-        a = made;
-    }
-    for (int i = 0; i < (n > naxes ? n : naxes); i++) {
-        int64_t axis = axes[naxes == 1 ? 0 : i];
-        TRY(arrange_axis(&axis, kv_array_ndim(a), e));
-        TRY(roll_axis(&made, a, axis, by[n == 1 ? 0 : i], e));
-        kv_array_unref(a);
-        a = made;
-    }
-    if (!flat)
-        return value_array(out, kv_array_ref(a), e);
-    TRY(arrange_reshape(&made, a, kv_array_ndim(args->array), kv_array_shape(args->array), e));
-    return value_array(out, made, e);
-}
-
-/* ---- Two arrays ---- */
-
-int func_outer(function_args *args, value *out, kv_err *e)
-{
-    own_array *a = NULL, *b = NULL, *column = NULL, *row = NULL;
-    TRY(value_to_array(&a, args->v[0], e));
-    TRY(value_to_array(&b, args->v[1], e));
-    TRY(arrange_reshape(&column, a, 2, (int64_t[]){kv_array_size(a), 1}, e));
-    TRY(arrange_reshape(&row, b, 2, (int64_t[]){1, kv_array_size(b)}, e));
-    return eval_op_binary(function_makes(out), OP_MUL, column, row, e);
-}
-
-/* ---- vstack, and hstack ---- */
-
-/* vstack gives each array two axes at least, hstack one. */
-int func_join_along(function_args *args, value *out, kv_err *e)
-{
-    bool by_rows = FUNCTION_VARIANT(args);
-    int64_t n, made = 0;
-    if (args->v[0].kind == VALUE_ARRAY) { /* NumPy joins its rows */
-        const char *name = args->function->name;
-        kv_err_set(e, KV_E_DTYPE, "%s() takes a list of arrays, not one", name);
-        return kv_err_hint(e, "%s([a, b]); %s([row for row in a])", name, name), KV_E_DTYPE;
-    }
-    const value *v = value_items(args->v, &n);
-    kv_array *joined = NULL, **a = mem_zalloc(n, sizeof *a, e);
-    kv_dtype dtype = KV_FLOAT32;
-    int rc = !a ? KV_E_MEMORY
-             : n ? KV_OK
-                 : kv_err_set(e, KV_E_VALUE, "%s() takes at least one array", args->function->name);
-    for (; made < n && !rc; made++) {
-        own_array *own = NULL;
-        if ((rc = value_to_array(&own, v[made], e)))
-            break;
-        int ndim = kv_array_ndim(own);
-        int64_t size = kv_array_size(own);
-        dtype = made ? promote_dtypes(dtype, kv_array_dtype(own)) : kv_array_dtype(own);
-        if (by_rows && ndim < 2)
-            rc = arrange_reshape(&a[made], own, 2, (int64_t[]){1, size}, e);
-        else if (ndim == 0)
-            rc = arrange_reshape(&a[made], own, 1, &size, e);
-        else
-            a[made] = kv_array_ref(own);
-    }
-    if (!rc)
-        rc = arrange_concat(&joined, a, n, by_rows || kv_array_ndim(a[0]) == 1 ? 0 : 1, dtype, e);
-    for (int64_t i = 0; a && i < n; i++)
-        kv_array_unref(a[i]);
-    mem_free(a);
-    return function_give(out, &joined, rc, e);
-}
-
 /* ---- take ---- */
 
 /* Brings ids that lie outside of an axis of len into it. */
@@ -476,17 +379,6 @@ int func_nonzero(function_args *args, value *out, kv_err *e)
     return function_give_several(out, VALUE_TUPLE, index, made, rc, e);
 }
 
-int func_argwhere(function_args *args, value *out, kv_err *e)
-{
-    own_value parts = value_none();
-    kv_array *axes[KV_MAX_NDIM];
-    TRY(func_nonzero(args, &parts, e));
-    int n = (int)parts.u.list->n;
-    for (int i = 0; i < n; i++)
-        axes[i] = parts.u.list->items[i].u.box->array;
-    return arrange_stack(function_makes(out), axes, n, 1, KV_INT64, e);
-}
-
 /* ---- Counting ---- */
 
 /* x as int64, which the caller lets go, also after an error, and the largest, -1 of none. */
@@ -548,30 +440,4 @@ int func_bincount(function_args *args, value *out, kv_err *e)
             ((int64_t *)to)[at]++;
     }
     return value_array(out, kv_array_ref(counts), e);
-}
-
-/* one_hot(ids, depth): as MXNet, an id that is out of range has no hot one. */
-int func_one_hot(function_args *args, value *out, kv_err *e)
-{
-    own_array *ids = NULL, *range = NULL, *column = NULL, *same = NULL;
-    int64_t depth, shape[KV_MAX_NDIM + 1];
-    kv_dtype dtype;
-    int ndim = kv_array_ndim(args->array);
-    void *to;
-    TRY(function_int(args->v[1], "depth", &depth, e));
-    TRY(function_dtype(args->v[2], KV_FLOAT32, &dtype, e));
-    if (depth < 0)
-        return kv_err_set(e, KV_E_VALUE, "depth is 0 or more, not %lld", (long long)depth);
-    memcpy(shape, kv_array_shape(args->array), (size_t)ndim * sizeof *shape);
-    shape[ndim] = 1;
-    TRY(arrange_copy(&ids, args->array, KV_INT64, (kv_ctx){KV_CPU, 0}, e));
-    TRY(arrange_reshape(&column, ids, ndim + 1, shape, e));
-    TRY(kv_array_new_raw(&range, KV_INT64, 1, &depth, (kv_ctx){KV_CPU, 0}, e));
-    TRY(kv_array_write(range, &to, e));
-    for (int64_t i = 0; i < depth; i++) {
-        TRY(stop_check_at(i, e));
-        ((int64_t *)to)[i] = i;
-    }
-    TRY(eval_op_binary(&same, OP_EQ, column, range, e));
-    return arrange_copy(function_makes(out), same, dtype, kv_array_ctx(args->array), e);
 }

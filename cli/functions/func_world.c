@@ -318,22 +318,6 @@ int func_args(function_args *args, value *out, kv_err *e)
 
 /* ---- Texts and numbers ---- */
 
-int func_divmod(function_args *args, value *out, kv_err *e)
-{
-    static const ast_op ops[2] = {OP_FLOORDIV, OP_MOD};
-    value x = args->v[0], y = args->v[1];
-    own_value both = value_none();
-    host h;
-    TRY(value_list_new(&both, VALUE_TUPLE, 2, e));
-    if (!value_is_number(x) || !value_is_number(y))
-        return kv_err_set(e, KV_E_DTYPE, "divmod() takes two numbers");
-    for (int i = 0; i < 2; i++) {
-        TRY(host_binary(ops[i], value_host(x), value_host(y), &h, NULL, e));
-        TRY(value_from_host(&both.u.list->items[i], h, e));
-    }
-    return value_give(out, &both);
-}
-
 static double read_number(const char *text)
 {
     double x = 0;

@@ -467,19 +467,21 @@ static int run_repeat(session *s, const ast *node, run_flow *f, kv_err *e)
 
 int run_def(session *s, const ast *node, kv_err *e)
 {
-    int64_t at = map_get(&s->functions, (kv_key){0, node->u.text});
+    map *names = s->unit->prelude ? &s->prelude : &s->functions;
+    int64_t at = map_get(names, (kv_key){0, node->u.text});
     definition d = {node->u.text, s->unit, node, s->locals != NULL, NULL};
-    if (d.nested && at >= 0 && s->defs[at].node != node && !s->defs[at].unit->prelude) {
+    if (d.nested && at >= 0 && s->defs[at].node != node) {
         unit_err(s, node, e, KV_E_UNSUPPORTED,
                  "there is a function `%s` already, and one inside of another is known to all",
                  node->u.text);
         return kv_err_hint(e, "give it another name"), KV_E_UNSUPPORTED;
     }
     TRY(eval_def(s, node, &d.values, e));
-    map_remove(&s->rules, (kv_key){0, node->u.text});
+    if (!s->unit->prelude)
+        map_remove(&s->rules, (kv_key){0, node->u.text});
     if (at < 0) {
         if (mem_grow(&s->defs, &s->defs_cap, s->ndefs + 1, sizeof *s->defs, e) ||
-            map_put(&s->functions, (kv_key){0, node->u.text}, s->ndefs, e)) {
+            map_put(names, (kv_key){0, node->u.text}, s->ndefs, e)) {
             def_values_unref(d.values);
             return KV_E_MEMORY;
         }

@@ -34,11 +34,23 @@ static int fill_items(value *to, const value *from, int64_t n, int64_t period, k
     return KV_OK;
 }
 
-int list_range(value *out, int64_t from, int64_t step, int64_t n, kv_err *e)
+int list_range(value *out, int64_t from, int64_t to, int64_t step, bool with_to, kv_err *e)
 {
-    int rc = value_list_new(out, VALUE_LIST, n, e);
-    for (int64_t i = 0; i < n && rc == KV_OK; i++) {
-        /* unsigned: the product may overflow where the sum does not */
+    enum { MOST = 100000000 };
+    if (step == 0)
+        return kv_err_set(e, KV_E_VALUE, "a range cannot go by 0");
+    /* unsigned: the distance of two bounds may need 64 bits, and a product overflow where the sum
+     * does not */
+    uint64_t far = step > 0 ? (uint64_t)to - (uint64_t)from : (uint64_t)from - (uint64_t)to;
+    uint64_t by = step > 0 ? (uint64_t)step : 0 - (uint64_t)step, n = far / by;
+    if (from == to || (step > 0) != (from < to))
+        n = from == to && with_to;
+    else
+        n += n <= MOST && (with_to || far % by);
+    if (n > MOST)
+        return kv_err_set(e, KV_E_VALUE, "a range has at most %d numbers", MOST);
+    int rc = value_list_new(out, VALUE_LIST, (int64_t)n, e);
+    for (int64_t i = 0; i < (int64_t)n && rc == KV_OK; i++) {
         out->u.list->items[i] = value_int((int64_t)((uint64_t)from + (uint64_t)i * (uint64_t)step));
         rc = stop_check_at(i, e);
     }

@@ -15,8 +15,9 @@ int list_join(value *out, value a, value b, kv_err *e);
  */
 int list_repeat(value *out, value v, int64_t times, kv_err *e);
 
-/* from, from + step, …: n integers, which do not overflow. */
-int list_range(value *out, int64_t from, int64_t step, int64_t n, kv_err *e);
+/* from, from + step, … before to, or with it. Error: value (a step of 0; a list that is too long,
+ * as one takes 16 bytes an item). */
+int list_range(value *out, int64_t from, int64_t to, int64_t step, bool with_to, kv_err *e);
 
 /* These change the list itself, so that every name of it sees the change. Errors: value (the list
  * would hold itself), memory; the list is unchanged then. */

@@ -63,6 +63,7 @@ void session_release(session *s)
     mem_free(s->defs);
     mem_free(s->rule_defs);
     map_release(&s->functions);
+    map_release(&s->prelude);
     map_release(&s->rules);
     while (s->units) {
         s->units->kept = false;
@@ -261,9 +262,10 @@ value *session_find(session *s, const char *name)
 
 int64_t session_def(const session *s, const char *name)
 {
-    int64_t at = s->ndefs > 0 ? map_get(&s->functions, (kv_key){0, name}) : -1;
-    bool hidden = at >= 0 && s->unit && s->unit->prelude && !s->defs[at].unit->prelude;
-    return hidden ? -1 : at;
+    const kv_key key = {0, name};
+    bool inside = s->unit && s->unit->prelude;
+    int64_t at = s->ndefs > 0 && !inside ? map_get(&s->functions, key) : -1;
+    return at >= 0 || s->ndefs == 0 ? at : map_get(&s->prelude, key);
 }
 
 /* The scope that statements write to: not that of a comprehension. */

@@ -137,6 +137,7 @@ typedef struct session {
     value last;             /* the last value shown: _ */
     value args;             /* the words behind the script's name: a list of texts */
     map functions;          /* def: name to index in defs */
+    map prelude;            /* the same of the language's own, which a def of the script hides */
     struct definition *defs;
     int64_t ndefs, defs_cap;
     map rules;              /* updater: name to index in rule_defs */

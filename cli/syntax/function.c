@@ -28,12 +28,28 @@ const function *function_find(const char *name)
         else
             low = middle + 1;
     }
+    for (const prelude_def *d = prelude_defs; d->row.name; d++)
+        if (d->row.name[0] == name[0] && strcmp(d->row.name, name) == 0)
+            return &d->row;
     return NULL;
+}
+
+const function *function_at(int i)
+{
+    int n = registry.first[128];
+    const function *f = i < n ? &registry.functions[i] : &prelude_defs[i - n].row;
+    return f->name ? f : NULL;
+}
+
+const char *function_def(const function *f)
+{
+    return f && f->flags & FUNCTION_PRELUDE ? ((const prelude_def *)f)->text : NULL;
 }
 
 const function *function_method(const ast *node)
 {
-    return node->flags & AST_METHOD ? function_find(node->u.text) : NULL;
+    const function *f = node->flags & AST_METHOD ? function_find(node->u.text) : NULL;
+    return function_def(f) ? NULL : f;
 }
 
 /* ---- Parameters ---- */

@@ -33,6 +33,7 @@ enum {
     FUNCTION_VIEW = 128,  /* its arrays are parts of its arguments; NumPy's are views of them */
     FUNCTION_ROWS = 256,  /* FUNCTION_ARRAY: takes a row_sparse array as it is, not a dense one */
     FUNCTION_CHANGES = 512, /* a method that changes its x */
+    FUNCTION_PRELUDE = 1024, /* in the language: call is NULL, function_def its text */
     FUNCTION_VARIANT_SHIFT = 16 /* above it: which of several functions the code is to be */
 };
 
@@ -50,11 +51,26 @@ typedef struct function {
     const char *help; /* one line */
 } function;
 
+/* A function that is written in the language, as prelude.kv has it. The build makes the table of
+ * that; a row without a name ends it. */
+typedef struct prelude_def {
+    function row;
+    const char *text;
+} prelude_def;
+
+extern const prelude_def prelude_defs[];
+
 /* The function of a name, or NULL. */
 const function *function_find(const char *name);
 
-/* The function of a method's call, or NULL: x.f(y) is f also where a def has its name, and f(x, y)
- * is the def. */
+/* Function i of all, from 0, those of the prelude last; NULL behind the last. */
+const function *function_at(int i);
+
+/* The text of a function of the prelude, a def; NULL of any other. f: may be NULL. */
+const char *function_def(const function *f);
+
+/* The function in C of a method's call, or NULL: x.f(y) is f also where a def has its name, and
+ * f(x, y) is the def. */
 const function *function_method(const ast *node);
 
 /* "()" where a call of f needs no argument, else "(…)"; f is NULL for a def. */

@@ -232,65 +232,31 @@ static bool parameters(parser *p, ast_list *list)
     return parse_close(p, &b);
 }
 
-/* Returns true if the statement that begins at the next token changes a variable in place:
- * `name += …` or `name[:] = …`. */
-static bool changes_in_place(parser *p, const char *name)
+/* Returns true if the def whose block is next is an updater as MXNet takes them: its parameters are
+ * those of one, and the block does not hold statements of the language but those of a rule, such as
+ * `state m`. Where it is neither, the error is that of a rule which came as far by itself. */
+static bool is_rule(parser *p, const ast_list *parts, uint32_t pos)
 {
-    if (!parse_is_word(p, name))
-        return false;
-    parse_take(p);
-    const token *t = parse_peek(p);
-    return t->kind == TOK_SIGN && (t->sign == SIGN1('[') || t->sign >> 8 == '=') &&
-           t->sign != SIGN2('=', '=');
-}
-
-/* A def whose block, which is next, is written by indentation, returns nothing and changes its
- * third parameter in place is an updater as MXNet takes them, and most likely meant as one. */
-static bool is_updater(parser *p, const ast_list *parts, uint32_t pos)
-{
-    if (!def_may_update(parts->items, parts->n) || !parse_is_sign(p, SIGN1(':')))
-        return false;
     parser before = *p;
-    int indent = lex_indent(&p->lx, pos);
-    bool found = false, begins = true;
-    parse_take(p);
-    for (;;) {
-        token t = *parse_peek(p);
-        if (t.kind == TOK_END || t.kind == TOK_BAD)
-            break;
-        bool line = parse_char(p, p->last - 1) == '\n';
-        if (line && t.kind != TOK_NEWLINE && lex_indent(&p->lx, t.pos) <= indent)
-            break;
-        if (begins && parse_is_word(p, "return")) {
-            found = false;
-            break;
-        }
-        found |= begins && changes_in_place(p, parts->items[3]->u.text);
-        begins = t.kind == TOK_NEWLINE || (t.kind == TOK_SIGN && t.sign == SIGN1(':'));
-        if (parse_peek(p)->pos == t.pos)
-            parse_take(p);
+    kv_err found[2] = {{0}}, *e = p->e;
+    ast *read[2] = {NULL};
+    enum { DEEP = 8 }; /* each def around it doubles the times that it is read */
+    if (p->cursor || p->depth > DEEP || !def_may_update(parts->items, parts->n) ||
+        !parse_is_sign(p, SIGN1(':')))
+        return false;
+    for (int i = 0; i < 2 && !read[0]; i++) {
+        p->e = &found[i];
+        p->recover = NULL;
+        if (i > 0)
+            parse_seek(p, pos);
+        read[i] = i > 0 ? parse_rule_node(p) : block(p, pos);
+        parse_back(p, &before);
+        p->lx.incomplete = before.lx.incomplete;
     }
-    parse_back(p, &before);
-    return found;
-}
-
-/* Returns true if the block, which is next, holds statements of the language. Others, such as
- * `state m`, make it a rule; mistakes too, as those of rules have their own hints. */
-static bool reads_as_function(parser *p, uint32_t pos)
-{
-    parser before = *p;
-    kv_err unused = {0}, *e = p->e;
-    bool incomplete = p->lx.incomplete;
-    if (p->cursor)
-        return false;
-    p->e = &unused;
-    p->recover = NULL;
-    bool reads = block(p, pos) != NULL;
-    parse_back(p, &before);
-    parse_looked(p, e, &unused);
     p->recover = before.recover;
-    p->lx.incomplete = incomplete;
-    return reads;
+    bool further = found[1].line > found[0].line ||
+                   (found[1].line == found[0].line && found[1].col == found[0].col);
+    return parse_looked(p, e, &found[0]) && !read[0] && (read[1] || further);
 }
 
 /* A function whose parameters or body cannot be read, when the parser recovers: its name is known,
@@ -323,7 +289,7 @@ static ast *def_statement(parser *p, uint32_t pos)
     if (!parse_append(p, &parts, parse_node(p, AST_NONE, pos, pos, 0)) || !parameters(p, &parts) ||
         refuse_type(p, SIGN2('-', '>')))
         goto out;
-    if (is_updater(p, &parts, pos) && !reads_as_function(p, pos)) {
+    if (is_rule(p, &parts, pos)) {
         parse_seek(p, pos);
         return p->e->code ? NULL : parse_rule_node(p);
     }

@@ -21,8 +21,6 @@ typedef struct method_call {
     int position;           /* of the argument that is read */
 } method_call;
 
-/* ---- Parameters by name ---- */
-
 static ast *fail(method_call *m, uint32_t pos, uint32_t end, const char *what, size_t n,
                  const char *why)
 {
@@ -33,115 +31,9 @@ static ast *fail(method_call *m, uint32_t pos, uint32_t end, const char *what, s
     return NULL;
 }
 
-/* ---- Arguments ---- */
-
 static ast *wrapped(parser *p, int kind, ast *one)
 {
     return one ? parse_node_of(p, kind, one->pos, &one, 1) : NULL;
-}
-
-/* Any expression stands for a key or a list of keys. */
-static ast *keys(parser *p)
-{
-    ast *node = wrapped(p, AST_KEYS, wrapped(p, AST_KEY_VALUE, parse_expr(p, false)));
-    if (node)
-        node->flags |= AST_SINGLE;
-    return node;
-}
-
-static bool arguments(method_call *m);
-
-/* Returns true if `name =` is next. */
-static bool is_keyword(parser *p)
-{
-    token t = *parse_peek(p);
-    if (t.kind != TOK_NAME)
-        return false;
-    parse_take(p);
-    bool is = parse_is_sign(p, SIGN1('='));
-    parse_seek(p, t.pos);
-    return is;
-}
-
-/* SGD(learning_rate=0.1), or create('sgd', learning_rate=0.1), whose name is next: the name, and
- * its arguments as options. */
-static ast *optimizer(method_call *m)
-{
-    parser *p = m->p;
-    const token *t = parse_peek(p);
-    ast *name = parse_text(p, t->pos, t->end);
-    bracket b;
-    if (!name || !parse_is_sign(p, SIGN1('(')))
-        return name;
-    method_call inner = {.p = p, .b = {.c = m->b.c, .begins = NOWHERE}, .params = ""};
-    if (!parse_open(p, &b))
-        return NULL;
-    if (strcmp(name->u.text, "get_updater") == 0) {
-        name = parse_expr(p, false);
-        return name && parse_close(p, &b) ? name : NULL;
-    }
-    if (strcmp(name->u.text, "create") == 0 || strcmp(name->u.text, "create_optimizer") == 0) {
-        if (!(name = parse_expr(p, false)))
-            return NULL;
-        parse_accept(p, SIGN1(','));
-    }
-    if (parse_expects(p, EXPECT_OPERAND, 0))
-        return NULL;
-    if (!parse_is_sign(p, SIGN1(')')) && !is_keyword(p)) {
-        token wrong = *parse_peek(p);
-        return parse_fail(p, wrong.pos, wrong.end, KV_E_USAGE,
-                          "the parameters of an optimizer have names: learning_rate=0.1");
-    }
-    if (!arguments(&inner) || !parse_close(p, &b))
-        return NULL;
-    for (int i = 0; i < inner.b.n; i++)
-        if (!bind_add(&m->b, p, inner.b.parts[i]))
-            return NULL;
-    return name;
-}
-
-/* An updater of the script, or an optimizer, by its name or as MXNet makes one. */
-static ast *rule(method_call *m)
-{
-    parser *p = m->p;
-    while (parse_skip_module(p))
-        ;
-    token t = *parse_peek(p);
-    if (refuse_lambda(p))
-        return NULL;
-    if (strcmp(m->b.c->name, "set-updater") == 0 &&
-        (parse_accept_word(p, "None") || parse_accept_word(p, "none"))) {
-        ast *name = parse_node(p, AST_TEXT, t.pos, t.end, 0); /* MXNet's word for no updater */
-        if (name)
-            name->u.text = "assign";
-        return name;
-    }
-    char next = parse_char(p, t.end);
-    if (t.kind != TOK_NAME || next == '[')
-        return parse_expr(p, false); /* opts[0]: a variable holds optimizers */
-    if (parse_is_word(p, "optimizer") && next == '.') {
-        parse_take(p);
-        parse_take(p);
-        if (parse_peek(p)->kind != TOK_NAME)
-            return parse_unexpected(p, "the name of an optimizer");
-    }
-    return optimizer(m);
-}
-
-static bool read_arg(method_call *m, int i)
-{
-    const token t = *parse_peek(m->p);
-    if (m->b.parts[i])
-        return fail(m, t.pos, t.end, m->b.c->args[i].name, strlen(m->b.c->args[i].name),
-                    "has two values for ");
-    arg_kind kind = m->b.c->args[i].kind;
-    ast *one = kind == ARG_KEYS     ? keys(m->p)
-               : kind == ARG_RULE   ? rule(m)
-                                    : parse_expr(m->p, false);
-    if (kind == ARG_VALUES || kind == ARG_PATHS)
-        one = wrapped(m->p, AST_LIST, one);
-    m->b.parts[i] = one;
-    return one != NULL;
 }
 
 /* ---- Options ---- */
@@ -163,89 +55,121 @@ static bool add_option(method_call *m, const command_option *o, const char *name
     if (!node || buf_check(&dashed, m->p->e) ||
         !(node->u.text = parse_intern(m->p, buf_text(&dashed), dashed.len)))
         node = NULL;
+    if (node)
+        node->end = given->end;
     if (node && bind_has(&m->b, node->u.text))
         return fail(m, given->pos, given->end, name, strlen(name), "has two values for ");
     return node && bind_add(&m->b, m->p, node);
 }
 
-/* The value of a parameter by its name; at: where the name stands. */
-static bool by_name(method_call *m, const char *name, const ast *at)
+/* ---- Arguments ---- */
+
+/* An updater of the script, or an optimizer, by its name or as MXNet makes one: of SGD(wd=0.1) and
+ * create('sgd', wd=0.1) the name, and the arguments as options. */
+static ast *rule(method_call *m, ast *given)
 {
-    int i = command_param_find(m->params, name, strlen(name));
+    parser *p = m->p;
+    if (given->kind == AST_NAME || (given->kind == AST_NONE && !m->b.c->args[0].optional)) {
+        given->u.text = given->kind == AST_NAME ? given->u.text : "assign"; /* None: no updater */
+        given->kind = AST_TEXT;
+    }
+    if (given->kind != AST_CALL || given->flags & AST_METHOD)
+        return given;
+    bool create = strcmp(given->u.text, "create_optimizer") == 0 && given->n > 0;
+    if (strcmp(given->u.text, "get_updater") == 0 && given->n == 1)
+        return rule(m, given->kid[0]);
+    ast *name = create ? given->kid[0]
+                       : parse_node(p, AST_TEXT, given->pos,
+                                    given->pos + (uint32_t)strlen(given->u.text), 0);
+    if (name && !create)
+        name->u.text = given->u.text;
+    for (uint32_t i = create; name && i < given->n; i++) {
+        const ast *arg = given->kid[i];
+        if (arg->kind != AST_ARG)
+            return parse_fail(p, arg->pos, arg->end, KV_E_USAGE,
+                              "the parameters of an optimizer have names: learning_rate=0.1");
+        if (!add_option(m, NULL, optimizer_own_name(arg->u.text), arg->pos, arg->kid[0]))
+            return NULL;
+    }
+    return name;
+}
+
+/* Argument i of the command. */
+static bool add_argument(method_call *m, int i, ast *given)
+{
+    const command_arg *a = &m->b.c->args[i];
+    if (m->b.parts[i])
+        return fail(m, given->pos, given->end, a->name, strlen(a->name), "has two values for ");
+    if (a->kind == ARG_KEYS) { /* any expression stands for a key or a list of keys */
+        given = wrapped(m->p, AST_KEYS, wrapped(m->p, AST_KEY_VALUE, given));
+        if (given)
+            given->flags |= AST_SINGLE;
+    } else if (a->kind == ARG_RULE) {
+        given = rule(m, given);
+    } else if (a->kind == ARG_VALUES || a->kind == ARG_PATHS) {
+        given = wrapped(m->p, AST_LIST, given);
+    }
+    m->b.parts[i] = given;
+    return given != NULL;
+}
+
+/* The value of a parameter by its name, which stands from pos to end. */
+static bool add_named(method_call *m, const char *name, uint32_t pos, uint32_t end, ast *given)
+{
+    size_t n = strlen(name);
+    int i = command_param_find(m->params, name, n);
     if (i >= 0 && i < m->b.nargs)
-        return read_arg(m, i);
-    const command_option *o = command_option_find(m->b.c, name, strlen(name));
+        return add_argument(m, i, given);
+    const command_option *o = command_option_find(m->b.c, name, n);
     if (m->b.c->flags & COMMAND_PARAMS) {
         name = optimizer_own_name(name);
     } else if (!o) { /* the call does not take an option that MXNet's name hides */
-        fail(m, at->pos, at->end, name, strlen(name), "has no argument ");
+        fail(m, pos, end, name, n, "has no argument ");
         if (strcmp(m->b.c->name, "push") == 0 && strcmp(name, "out") == 0) {
             m->p->e->hint[0] = '\0';
             kv_err_hint(m->p->e, "kv.pushpull(key, value, out=a) pushes, then pulls into a");
         }
         return false;
     }
-    ast *given = parse_expr(m->p, false);
-    return given && add_option(m, o, name, at->pos, given);
+    return add_option(m, o, name, pos, given);
 }
 
 /* {'type': '2bit', 'threshold': 0.5}: parameters by their names. */
-static bool dictionary(method_call *m)
+static bool add_dictionary(method_call *m, const ast *dict)
 {
-    parser *p = m->p;
-    bracket b;
     if (!m->dictionary)
-        return parse_unexpected(p, "a value");
-    if (!parse_open(p, &b))
-        return false;
-    p->lx.in_brackets = true; /* here { } is a bracket, no block */
-    while (!parse_is_sign(p, SIGN1('}'))) {
-        if (parse_peek(p)->kind != TOK_STRING)
-            return parse_unexpected(p, "the name of an argument in quotes or `}`");
-        ast *name = parse_operand(p);
-        if (!name || !parse_expect(p, SIGN1(':'), "`:`") || !by_name(m, name->u.text, name))
+        return parse_fail(m->p, dict->pos, dict->pos + 1, KV_E_SYNTAX,
+                          "`{` stands where a value is needed");
+    for (uint32_t i = 0; i < dict->n; i += 2) {
+        const ast *name = dict->kid[i];
+        if (name->kind != AST_TEXT)
+            return parse_fail(m->p, name->pos, name->end, KV_E_SYNTAX,
+                              "the name of an argument stands in quotes here");
+        if (!add_named(m, name->u.text, name->pos, name->end, dict->kid[i + 1]))
             return false;
-        if (!parse_accept(p, SIGN1(',')))
-            break;
     }
-    return parse_close(p, &b);
+    return true;
 }
 
-/* name = value, which is next. */
-static bool keyword(method_call *m)
+/* The i-th argument: a value by its place or its name, or a dictionary, also in a variable. */
+static bool add(method_call *m, int i, ast *one)
 {
-    parser *p = m->p;
-    token t = parse_take(p);
-    const char *name = parse_token_text(p, &t);
-    parse_take(p);
-    if (!name)
-        return false;
-    size_t n = strlen(name);
-    if (m->dictionary && strncmp(m->dictionary, name, n) == 0 &&
-        m->dictionary[n] == ':') /* a variable may hold it */
-        return parse_is_sign(p, SIGN1('{')) ? dictionary(m) : read_arg(m, 0);
-    ast *at = parse_node(p, AST_NAME, t.pos, t.end, 0);
-    if (at && by_name(m, name, at))
-        return true;
-    if (p->cursor && !p->cursor->call)
-        p->cursor->keyword = name;
-    return false;
-}
-
-/* The i-th argument without a name. */
-static bool by_position(method_call *m, int i)
-{
-    size_t n;
-    token t = *parse_peek(m->p);
-    if (i < m->b.nargs)
-        return read_arg(m, i);
+    bool named = one->kind == AST_ARG;
+    ast *given = named ? one->kid[0] : one;
+    size_t n = named ? strlen(one->u.text) : 0;
+    bool dictionary = m->dictionary && named && strncmp(m->dictionary, one->u.text, n) == 0 &&
+                      m->dictionary[n] == ':';
+    if (given->kind == AST_DICT && (dictionary || !named))
+        return add_dictionary(m, given);
+    if (named && !dictionary)
+        return add_named(m, one->u.text, one->pos, one->pos + (uint32_t)n, given);
+    if (dictionary || i < m->b.nargs)
+        return add_argument(m, dictionary ? 0 : i, given);
     const char *param = command_param_at(m->params, i, &n);
-    char name[64] = "";
-    if (!param || n >= sizeof name)
-        return fail(m, t.pos, t.end, "", 0, "takes fewer arguments");
-    memcpy(name, param, n);
-    ast *given = parse_expr(m->p, false);
-    return given && add_option(m, command_option_find(m->b.c, name, n), name, t.pos, given);
+    const char *name = param ? parse_intern(m->p, param, n) : NULL;
+    if (!param)
+        return fail(m, one->pos, one->end, "", 0, "takes fewer arguments");
+    return name && add_named(m, name, one->pos, one->end, given);
 }
 
 /* Everything up to the `)`, which is left. */
@@ -255,15 +179,12 @@ static bool arguments(method_call *m)
     bool named = false;
     for (int i = 0; !parse_is_sign(p, SIGN1(')')); i++) {
         m->position = i;
-        token t = *parse_peek(p);
-        bool by = is_keyword(p);
-        if (named && !by)
-            return fail(m, t.pos, t.end, "", 0, "has a plain argument behind a named one");
-        named = by;
-        if (!(by                               ? keyword(m)
-              : parse_is_sign(p, SIGN1('{')) ? dictionary(m)
-                                             : by_position(m, i)))
+        ast *one = m->b.c->args[0].kind == ARG_RULE && refuse_lambda(p) ? NULL : parse_argument(p);
+        if (one && named && one->kind != AST_ARG)
+            return fail(m, one->pos, one->end, "", 0, "has a plain argument behind a named one");
+        if (!one || !add(m, i, one))
             return false;
+        named = one->kind == AST_ARG;
         if (!parse_accept(p, SIGN1(',')))
             break;
     }

@@ -17,7 +17,6 @@
 #include "syntax/function.h"
 #include "syntax/hints.h"
 #include "syntax/parse_statement.h"
-#include "syntax/prelude.h"
 #include "syntax/rules.h"
 #include "vm/rule.h"
 
@@ -280,38 +279,43 @@ static int not_called(checker *c, const ast *node)
            KV_E_USAGE;
 }
 
-/* Defines a function of the prelude, and returns its def. NULL: the prelude lacks it, or c has an
- * error. */
-static const ast *define_prelude(checker *c, const char *name)
+/* Defines a function of the prelude, unless it was before. NULL: c has an error. */
+static const ast *define_prelude(checker *c, const function *f)
 {
     session *s = c->s;
-    const char *text = prelude_text(name);
-    char *copy = text ? mem_text(text, strlen(text), c->e) : NULL;
+    const char *text = function_def(f);
     scope *locals = s->locals;
     unit *u, *outer = s->unit;
-    const ast *def = NULL;
-    if (!copy)
-        return NULL;
+    int64_t at = map_get(&s->prelude, (kv_key){0, f->name});
+    if (at >= 0)
+        return s->defs[at].node;
+    char *copy = mem_text(text, strlen(text), c->e);
     s->source_depth++; /* part of that text, and not checked: a script may have a sum of its own */
-    int rc = unit_read(s, &u, name, copy, strlen(text), 1, NULL, c->e);
+    int rc = copy ? unit_read(s, &u, f->name, copy, strlen(text), 1, NULL, c->e) : KV_E_MEMORY;
     s->source_depth--;
     if (rc == KV_OK) {
         u->prelude = true;
         s->locals = NULL;
         s->unit = u;
-        if (registry.define(s, u->body->kid[0], c->e) == KV_OK)
-            def = u->body->kid[0];
+        rc = registry.define(s, u->body->kid[0], c->e);
         s->locals = locals;
     }
     s->unit = outer;
-    return def;
+    return rc ? NULL : u->body->kid[0];
 }
 
 static int check_function(checker *c, const ast *node)
 {
     const char *name = node->u.text;
     const function *f = function_find(name);
-    bool method = f && (f->flags & FUNCTION_METHOD), called = node->flags & AST_METHOD;
+    bool called = node->flags & AST_METHOD;
+    bool attribute = called && c->u->src.text[node->end - 1] != ')';
+    if (function_def(f) && (attribute || is_method_of_kv(node)))
+        f = NULL;
+    const ast *prelude = function_def(f) ? define_prelude(c, f) : NULL;
+    if (c->e->code)
+        return c->e->code;
+    bool method = f && (f->flags & FUNCTION_METHOD);
     bool own = defined_function(c, name) && !function_method(node);
     if (method && !called && !own) {
         bool list = strcmp(f->params[0], "list") == 0, any = strcmp(f->params[0], "x") == 0;
@@ -342,16 +346,7 @@ static int check_function(checker *c, const ast *node)
     bool other = called && strcmp(name, "update") == 0 && node->kid[0]->kind == AST_NAME &&
                  is_optimizer_variable(c, node->kid[0]->u.text);
     if (f && !other && !own)
-        return check_arguments(c, node, f, NULL);
-    bool attribute = called && c->u->src.text[node->end - 1] != ')';
-    const ast *def = NULL;
-    if (!other && !attribute && !is_method_of_kv(node) && !defined_function(c, name) &&
-        map_get(&c->rules, (kv_key){0, name}) < 0 && map_get(&c->s->rules, (kv_key){0, name}) < 0)
-        def = define_prelude(c, name);
-    if (def && !may_be_defined(c))
-        map_put(&c->functions, (kv_key){0, name}, (intptr_t)def, c->e);
-    if (c->e->code)
-        return c->e->code;
+        return prelude && may_be_defined(c) ? KV_OK : check_arguments(c, node, f, prelude);
     int64_t known = map_get(&c->functions, (kv_key){0, name});
     if (known > 0 && !other && !function_method(node) &&
         check_arguments(c, node, NULL, (const ast *)(intptr_t)known))
@@ -378,10 +373,8 @@ static int check_function(checker *c, const ast *node)
     if (found)
         command_hint_called(found, c->e);
     suggest near = {.word = name};
-    for (const function *one = registry.functions; one->name; one++)
-        suggest_add(&near, one->name);
-    for (int i = 0; prelude_name(i); i++)
-        suggest_add(&near, prelude_name(i));
+    for (int i = 0; function_at(i); i++)
+        suggest_add(&near, function_at(i)->name);
     /* Of all functions something is near: only what is very near was meant as one of a value. */
     while (called && near.n > 0 && near.distance[near.n - 1] > 1)
         near.n--;
@@ -594,7 +587,7 @@ static int check(session *s, unit *u, kv_err *e)
     int rc = KV_OK;
     /* texts read before may not have run yet, but they will */
     for (const unit *one = s->units; one && rc == KV_OK; one = one->next)
-        rc = collect_names(&c, one->body);
+        rc = one->prelude ? KV_OK : collect_names(&c, one->body);
     if (rc == KV_OK)
         rc = check_unit(&c, u);
     map_release(&c.functions);
