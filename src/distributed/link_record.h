@@ -9,7 +9,8 @@
 #include "base/buf.h"
 
 /* A worker asks with PUSH, PULL, ADD and CALL. A server answers with VALUE, DONE, REPLY and
- * FAILED. */
+ * FAILED. Answers to different requests keep no order: a small one goes into the link as soon as it
+ * is made, and overtakes those that wait for room there. */
 typedef enum link_kind {
     LINK_SKIP,          /* the rest of a ring is not used */
     LINK_PUSH,          /* elements for a part */
