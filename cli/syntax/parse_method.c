@@ -73,18 +73,28 @@ static ast *rule(method_call *m, ast *given)
         given->u.text = given->kind == AST_NAME ? given->u.text : "assign"; /* None: no updater */
         given->kind = AST_TEXT;
     }
-    if (given->kind != AST_CALL || given->flags & AST_METHOD)
+    uint32_t at = given->kind == AST_CALL && given->flags & AST_METHOD;
+    if (given->kind != AST_CALL ||
+        (at && (given->kid[0]->kind != AST_NAME || strcmp(given->kid[0]->u.text, "optimizer"))))
         return given;
-    bool create = strcmp(given->u.text, "create_optimizer") == 0 && given->n > 0;
-    if (strcmp(given->u.text, "get_updater") == 0 && given->n == 1)
-        return rule(m, given->kid[0]);
-    ast *name = create ? given->kid[0]
-                       : parse_node(p, AST_TEXT, given->pos,
-                                    given->pos + (uint32_t)strlen(given->u.text), 0);
-    if (name && !create)
-        name->u.text = given->u.text;
-    for (uint32_t i = create; name && i < given->n; i++) {
-        const ast *arg = given->kid[i];
+    const char *maker = given->u.text;
+    bool updater = strcmp(maker, "get_updater") == 0;
+    bool create = strcmp(maker, "create") == 0 || strcmp(maker, "create_optimizer") == 0;
+    ast *name = parse_node(p, AST_TEXT, given->pos, given->end, 0);
+    if (name)
+        name->u.text = maker;
+    if (updater || create) { /* what they take first, also by its name */
+        ast *first = at < given->n ? given->kid[at++] : NULL;
+        bool named = first && first->kind == AST_ARG;
+        if (!first || (named && strcmp(first->u.text, updater ? "optimizer" : "name")))
+            return parse_fail(p, given->pos, given->end, KV_E_USAGE, "%s() takes %s optimizer",
+                              updater ? maker : "create", updater ? "an" : "the name of an");
+        name = named ? first->kid[0] : first;
+    }
+    if (updater && at == given->n)
+        return rule(m, name);
+    for (; name && at < given->n; at++) {
+        const ast *arg = given->kid[at];
         if (arg->kind != AST_ARG)
             return parse_fail(p, arg->pos, arg->end, KV_E_USAGE,
                               "the parameters of an optimizer have names: learning_rate=0.1");
