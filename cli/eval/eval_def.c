@@ -134,8 +134,12 @@ int eval_call_definition(session *s, const definition *d, const ast *node, const
         if (s->detail.len > details)
             s->detail.data[s->detail.len = details] = '\0';
         e->code = rc == KV_E_ASSERT ? KV_E_VALUE : rc;
-        e->line = e->file[0] = 0;
+        e->line = e->file[0] = e->hint[0] = 0;
         return unit_at(s, node, e);
+    }
+    if (its->prelude && out->kind == VALUE_ARRAY && out->u.box->refs == 1) { /* as C makes one */
+        out->u.box->is_number = kv_array_ndim(out->u.box->array) == 0;
+        out->u.box->part = (array_part){0};
     }
     if (rc)
         session_caller(s, node);

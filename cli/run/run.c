@@ -588,10 +588,24 @@ static int run_unrecorded(session *s, const ast *node, run_flow *f, kv_err *e)
     return e->code;
 }
 
+/* A statement of a function that is written in the language belongs to the call of it: nothing
+ * shows or records it, and a guest may run it. */
+static int run_of_prelude(session *s, const ast *node, run_flow *f, kv_err *e)
+{
+    result r = {0};
+    if (node->kind != STMT_COMMAND)
+        return run_control(s, node, f, e);
+    int rc = ((const command *)node->u.other)->run(s, node, &r, e);
+    result_release(&r);
+    return rc;
+}
+
 static int run_statement(session *s, const ast *node, run_flow *f, kv_err *e)
 {
     if (stack_runs_low())
         return unit_too_deep(s, node, e);
+    if (s->unit->prelude)
+        return run_of_prelude(s, node, f, e);
     TRY(refuse_explained(s, node, e));
     if (s->trace)
         trace(s, node);
@@ -653,8 +667,9 @@ static int run_all(session *s, const ast *block, unit *text, run_flow *f, kv_err
                                         : text && s->out.remembers;
         bool hears = follows && !command_is(block->kid[i], COMMAND_EXPECTS);
         const sink *sinks = s->out.sinks;
-        visit_look(s);
-        if (s->visit)
+        if (!s->unit->prelude)
+            visit_look(s);
+        if (s->visit && !s->unit->prelude)
             visit_begin(s, node);
         if (session_interrupted(s, e))
             return unit_at(s, node, e);

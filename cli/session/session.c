@@ -308,7 +308,8 @@ int session_set(session *s, const char *name, value v, kv_err *e)
     variable *place = scope_variable(here, name);
     uint32_t follow = place ? place->follow : 0;
     int rc = KV_OK;
-    if (!place && session_names_store(s, name)) {
+    bool prelude = s->unit && s->unit->prelude; /* its names are of no script */
+    if (!place && !prelude && session_names_store(s, name)) {
         rc = kv_err_set(e, KV_E_NAME, "`%s` is a store, so it cannot be a variable", name);
         kv_err_hint(e, "give the variable another name; create --name NAME chooses that of a "
                        "store");

@@ -107,8 +107,15 @@ static int check_arguments(checker *c, const ast *node, const function *f, const
         return KV_E_MEMORY;
     for (uint32_t i = 0; i < node->n; i++)
         names[i] = node->kid[i]->kind == AST_ARG ? node->kid[i]->u.text : NULL;
-    if (def)
-        return function_match(&c->u->src, def, node, names, node->n, to, c->e);
+    if (def) {
+        own_buf usage = {0};
+        int rc = function_match(&c->u->src, def, node, names, node->n, to, c->e);
+        if (rc && f && !*c->e->hint) {
+            function_usage(&usage, f);
+            kv_err_hint(c->e, "%s", buf_text(&usage));
+        }
+        return rc;
+    }
     if (function_check(f, names, node->n, c->e))
         source_at(&c->u->src, node->pos, node->end, c->e);
     return c->e->code;
@@ -374,7 +381,10 @@ static int check_function(checker *c, const ast *node)
         command_hint_called(found, c->e);
     suggest near = {.word = name};
     for (int i = 0; function_at(i); i++)
-        suggest_add(&near, function_at(i)->name);
+        if (strcmp(function_at(i)->name, name) != 0) /* a call that lacks its brackets */
+            suggest_add(&near, function_at(i)->name);
+        else
+            kv_err_hint(c->e, "x.%s(…)", name);
     /* Of all functions something is near: only what is very near was meant as one of a value. */
     while (called && near.n > 0 && near.distance[near.n - 1] > 1)
         near.n--;

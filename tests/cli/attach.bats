@@ -69,6 +69,7 @@ teardown()
     done
     gives $'3\n5\n9' kvctl attach -c list
     gives $'[[2. 2. 2.]\n [2. 2. 2.]]' kvctl attach -c 'pull 3'
+    gives '[1.] [[1.]]' kvctl attach -c 'print topk([1, 3, 2]), eye(1)'
     run kvctl attach -c 'stat 3'
     assert_line --regexp '^3 +6 +2\.0 +2\.0 +2\.0 '
     run kvctl attach -c stat
@@ -131,7 +132,7 @@ record()
 
     # errors: of the entry, of its text, of the files here, of the words; the first one is the exit code
     run -4 --separate-stderr kvctl attach --json -c 'push 3 1' -c top -c 'print (' -c 'pull 4' -c 'plot loss > none/x.txt' \
-        -c 'print [i for i in 0..10**8-1]'
+        -c 'print [i for i in 0..9*10**7-1]'
     echo "$output" >out
     jq -es 'map(.seq) == [range(1; length + 1)]' out
     assert_equal "$(record 1 .cmd .ok .error.code .error.hint)" \
@@ -690,7 +691,7 @@ begin_entry()
     begin_short -n 1
     local entry
     for entry in 'print [i for i in 0..10**8-1]' 'print len([[i] for i in 0..10**8-1])' 'print sum(zeros(10**8))' \
-        'print len("x" * 10**9)' 'print {i: i for i in 0..10**8}'; do
+        'print len("x" * 10**9)' 'print {i: i for i in 0..10**8-1}'; do
         run ! timeout 60 kvctl attach -c "$entry"
         assert_output --partial 'error[memory]: out of memory'
         assert_line ' hint: an entry of attach has 256 MB'
