@@ -158,7 +158,8 @@ int target_metadata(target *o, checkpoint *const *inputs, int n, kv_err *e)
 static void tell_metadata(const target *o)
 {
     own_buf names = {0};
-    const char *format = format_without(o->to.text);
+    bool patch = command_option_of(o->call, "patch-from"); /* it holds them */
+    const char *format = patch ? NULL : format_without(o->to.text);
     for (int64_t i = 0; i < o->nmetadata && format; i++)
         if (strcmp(o->metadata[i].name, "format") != 0 && names.len < 200)
             buf_printf(&names, "%s%.60s", names.len ? ", " : "", o->metadata[i].name);

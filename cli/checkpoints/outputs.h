@@ -48,8 +48,8 @@ int target_read_place(target *o, kv_err *e);
 /* Error: usage, when metadata are given for an output whose format holds none. */
 int target_check_metadata(const target *o, kv_err *e);
 
-/* Refuses this, and an output that could not be written: its path does not end as one, or --safe
- * forbids it. Errors: usage, unsupported, at the word. */
+/* target_check_metadata, and whether the output could be written: a path that does not end as one
+ * is an error, and so is one that --safe forbids. Errors: usage, unsupported, at the word. */
 int target_check_path(const target *o, kv_err *e);
 
 /* Adds a text to the metadata, or puts it in the place of the one with this name. Copies both.

@@ -234,7 +234,7 @@ static bool parameters(parser *p, ast_list *list)
 
 /* Returns true if the def whose block is next is an updater as MXNet takes them: its parameters are
  * those of one, and the block does not hold statements of the language but those of a rule, such as
- * `state m`. Where it is neither, the error is that of a rule which came as far by itself. */
+ * `state m`. Where it is neither, the error is that of the reader that came further. */
 static bool is_rule(parser *p, const ast_list *parts, uint32_t pos)
 {
     parser before = *p;
