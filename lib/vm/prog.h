@@ -1,5 +1,5 @@
-/* Programs from inside, shared by prog_build.c (operations), prog_select.c (the loops that
- * compute them, instructions and registers) and prog_run.c (the interpreter).
+/* Programs from inside, shared by prog_build.c (operations), prog_select.c (instructions and
+ * registers) and prog_run.c (the interpreter).
  *
  * The way of a program: nodes in the order they were built, each folded, simplified and looked up
  * among the earlier ones when it is added (so that equal ones are one node); then an instruction
@@ -50,7 +50,7 @@ typedef struct node_store {
 #define BUILDER_NODES  64
 #define BUILDER_STORES 8
 #define BUILDER_HASHES 256   /* a power of two, above BUILDER_NODES */
-#define NODES_MAX      16000 /* places are counted in 16 bits */
+#define NODES_MAX      16000 /* places are counted in 16 bits: constants but factors have one */
 
 struct prog_builder {
     node *nodes;
