@@ -363,7 +363,7 @@ END
     for seconds in -1 nan 1000001; do
         begins -3 "<cmd>:1:1: error[value]: the seconds of a sleep lie in 0 .. 1000000" kvctl -c "sleep($seconds)"
     done
-    begins -3 "<cmd>:1:1: error[dtype]: the time of a sleep is a number, not a text" kvctl -c 'sleep "a"'
+    begins -3 "<cmd>:1:7: error[dtype]: the time of a sleep is a number, not a text" kvctl -c 'sleep "a"'
     run ! timeout -s INT 0.5 kvctl -c 'sleep 1000'
     # what ends the block ends the runs, and goes to whoever is around
     run kvctl -q -c 'def f() { time --runs 9 { print 1; return 5 }; return 6 }

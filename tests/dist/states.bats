@@ -166,7 +166,7 @@ set-optimizer sgd --learning-rate 1
 barrier
 if rank() == 0 { done; !sleep 0.3
 set-optimizer sgd --learning-rate 10 } # rates are those of the lowest rank that pushes
-if rank() == 1 { push a ones(4); for i in 0..2000000 { x = i * 2 } }
+if rank() == 1 { push a ones(4); for i in 0..4000000 { x = i * 2 } }
 if rank() == 2 { !sleep 1
 push a ones(4) }
 if rank() > 0 { push b ones(4); pull a -> x; pull b -> y; print x[0], y[0]; done }

@@ -367,7 +367,7 @@ int __wrap_open(const char *path, int flags, ...)
     va_list more;
     va_start(more, flags);
     lost |= is_lost_file(path);
-    int fd = __real_open(path, flags, flags & O_CREAT ? va_arg(more, int) : 0);
+    int fd = __real_open(path, flags, flags & (O_CREAT | O_TMPFILE) ? va_arg(more, int) : 0);
     va_end(more);
     return fd;
 }

@@ -93,7 +93,8 @@ static void *call_engine(void *arg)
 {
     world *w = arg;
     static uint64_t seeds;
-    uint64_t state = 88172645463325252u + 1000 * __atomic_add_fetch(&seeds, 1, __ATOMIC_RELAXED);
+    uint64_t state =
+        test_seed(88172645463325252u) + 1000 * __atomic_add_fetch(&seeds, 1, __ATOMIC_RELAXED);
     for (int64_t i = 10 * test_random(TENS_OF_OPS) / CALLERS; i > 0; i--) {
         step *s = random_step(w, &state);
         engine_wait_group(&w->group, 1000);

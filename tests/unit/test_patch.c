@@ -87,7 +87,7 @@ TEST(patch_at_random)
 {
     for (int64_t round = 1 + test_random(8000) / 1000; round > 0; round--) {
         model a = {0}, b = {0};
-        random_state = (uint64_t)round;
+        random_state = (uint64_t)round + test_seed(0);
         model_types(&a, 256 * random_below(600));
         model_mutate(&b, &a);
         check_both_ways(&a, &b);
@@ -107,7 +107,7 @@ TEST(patch_chains)
         patch *p[N], *joined;
         char name[] = "0.patch";
         own_folder d = folder_new();
-        random_state = (uint64_t)round + 1000;
+        random_state = (uint64_t)round + test_seed(0) + 1000;
         model_types(&m[0], 256 * random_below(round == 1 ? 2000 : 300));
         model_open(&m[0], "0");
         for (int i = 1; i < N; i++) {
@@ -190,7 +190,7 @@ TEST(patch_in_place)
         patch_misfits wrong = {0};
         OWN(model_release) model a = {0}, b = {0}, none = {0};
         own_folder d = folder_new();
-        random_state = (uint64_t)round + 77;
+        random_state = (uint64_t)round + test_seed(0) + 77;
         model_types(&a, 256 * random_below(800));
         copy_model(&b, &a);
         for (int i = 0; i < b.n; i++)

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/kv_assert.h"
+#include "base/stop.h"
 #include "thread_help.h"
 
 /* The number that the next file would have. */
@@ -662,6 +663,45 @@ TEST(pool_ends_jobs_in_any_order)
         pool_run(2, part_of_second, NULL);
         join(t);
     }
+}
+
+static int begun; /* atomic */
+
+static int fails_at_3_and_7(void *arg, int64_t part, int worker, kv_err *e)
+{
+    (void)arg, (void)worker;
+    __atomic_add_fetch(&begun, 1, __ATOMIC_RELAXED);
+    return part % 4 == 3 ? kv_err_set(e, KV_E_VALUE, "part %d", (int)part) : KV_OK;
+}
+
+static int stops(void)
+{
+    return 1;
+}
+
+TEST(pool_each_returns_the_first_failure)
+{
+    static const char *const threads[] = {"1", "4"};
+    for (int t = 0; t < 2; t++)
+        IN_CHILD(threads[t])
+        {
+            kv_err error = {0};
+            CHECK_INT(pool_each(0, fails_at_3_and_7, NULL, &error), KV_OK);
+            CHECK_INT(pool_each(3, fails_at_3_and_7, NULL, &error), KV_OK);
+            for (int i = 0; i < 100; i++) {
+                error = (kv_err){0};
+                CHECK_INT(pool_each(8, fails_at_3_and_7, NULL, &error), KV_E_VALUE);
+                CHECK_TEXT(error.text, "part 3");
+            }
+            CHECK_INT(pool_each(100000, fails_at_3_and_7, NULL, NULL), KV_E_VALUE);
+            CHECK(begun < 50000); /* none behind the first that failed */
+            begun = 0;
+            stop_ask(stops);
+            error = (kv_err){0};
+            CHECK_INT(pool_each(8, fails_at_3_and_7, NULL, &error), KV_E_INTERRUPTED);
+            CHECK_INT(begun, 0);
+            stop_ask(NULL);
+        }
 }
 
 enum { MANY_TASKS = 20000 };
