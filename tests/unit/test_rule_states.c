@@ -361,6 +361,7 @@ typedef struct world {
     bool have[NNAMES];       /* the state exists */
     bool *present;           /* rows */
     int64_t *rows, npresent; /* their ids */
+    bool integer[NNAMES];    /* what a host number holds now */
     bool masked;             /* behind `rows present`, and rows are absent */
     bool behind;             /* behind `rows present`, of a sparse input */
     int64_t t;
@@ -467,12 +468,26 @@ static void naive_eval(const world *w, int at, double *out, bool wide, bool bina
         mem_free(kid[i]);
 }
 
+/* Whether a host number is an integer: its 0 has no sign. */
+static bool is_integer(const world *w, int at)
+{
+    const expr *e = &w->r->exprs[at];
+    if (e->op == LITERAL)
+        return e->literal == floor(e->literal);
+    return e->op == NAME ? w->integer[e->name]
+                         : is_integer(w, e->kid[0]) && is_integer(w, e->kid[1]);
+}
+
 static void naive_set(world *w, const line *l, bool first)
 {
     own_mem double *value = numbers(w);
     bool masked = !first && w->masked && (l->name == STORED || is_state(l->name));
     if (l->value >= 0)
         naive_eval(w, l->value, value, false, is_host(l->name));
+    if (is_host(l->name))
+        w->integer[l->name] = l->value < 0 || is_integer(w, l->value);
+    for (int64_t i = 0; i <= w->n && w->integer[l->name]; i++)
+        value[i] += 0.0; /* -0 becomes 0 */
     for (int64_t i = 0; i <= w->n; i++)
         if (i == w->n || !masked || counts(w, i))
             w->x[l->name][i] = value[i];
