@@ -50,7 +50,7 @@ static int cut_words(plan *p, const ast *at, const words *all, kv_err *e)
     while (to >= 0 && !checkpoint_out_is_path(all->items[to].text))
         to--;
     if (to < 0) {
-        unit_err(p->o.s, at, e, KV_E_USAGE, "there is no OUT: no word ends as a file to write");
+        unit_err(p->o.s, at, e, KV_E_USAGE, "OUT is missing: no word ends as a file to write");
         hint_npy(all, e);
         return kv_err_hint(e, OUTPUT_ENDINGS), KV_E_USAGE;
     }

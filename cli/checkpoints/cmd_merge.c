@@ -380,7 +380,7 @@ static int cut_words(merging *m, const words *all, kv_err *e)
     if (n == 0)
         return all->n > 0
                    ? no_file(m, &all->items[0], e)
-                   : unit_err(m->o.s, m->o.call, e, KV_E_USAGE, "there is no model to merge");
+                   : unit_err(m->o.s, m->o.call, e, KV_E_USAGE, "merge needs models to merge");
     m->models = (words){all->items, n, n};
     m->o.chosen.globs = (words){all->items + n, all->n - n, all->n - n};
     return KV_OK;

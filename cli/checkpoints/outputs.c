@@ -212,7 +212,7 @@ int target_read_place(target *o, kv_err *e)
     o->how.shard_bytes = size_of(size);
     if (o->how.shard_bytes)
         return KV_OK;
-    unit_err(o->s, at, e, KV_E_USAGE, "\"%s\" is no size", size);
+    unit_err(o->s, at, e, KV_E_USAGE, "\"%s\" is not a size", size);
     return kv_err_hint(e, "a size is a number of bytes, or 500M, 5G: K, M, G are powers of 1000"),
            KV_E_USAGE;
 }
@@ -400,7 +400,7 @@ int target_release(target *o, int rc, kv_err *e)
             session_note(o->s, "%s", buf_text(&text));
     }
     if (!rc && f->odd_config)
-        session_warn(o->s, o->call, "%s%sconfig.json is no JSON object: copied as it is", path,
+        session_warn(o->s, o->call, "%s%sconfig.json is not a JSON object: copied as it is", path,
                      slash);
     if (!rc && f->from && !(rc = add_names(o->out, "copied", f->copied, f->ncopied, e)))
         rc = add_names(o->out, "not_copied", f->left, f->nleft, e);

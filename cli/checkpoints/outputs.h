@@ -38,11 +38,11 @@ typedef struct target {
 
 /* Reads the options. globs: the argument that holds the patterns, or NULL; those that are in
  * o->chosen are kept, and metadata that are there are replaced by those of the same name. Errors:
- * usage (no such type; metadata without a name; no size; the output is no folder), value (a name
- * that a store gives to what it keeps), each at its word; memory. */
+ * usage (an unknown type; metadata without a name; what is not a size; the output is no folder),
+ * value (a name that a store gives to what it keeps), each at its word; memory. */
 int target_read(target *o, const ast *globs, kv_err *e);
 
-/* Reads --shard-size and --force alone. */
+/* Reads only --shard-size and --force. */
 int target_read_place(target *o, kv_err *e);
 
 /* Error: usage, when metadata are given for an output whose format holds none. */

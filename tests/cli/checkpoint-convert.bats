@@ -218,7 +218,7 @@ model()
     cmp hf/config.json d/config.json
     printf '["float32"' >hf/config.json
     run -0 --separate-stderr kvctl convert hf e/ --dtype f16
-    [[ $stderr == *'warning: hf/config.json is no JSON object: copied as it is'* ]]
+    [[ $stderr == *'warning: hf/config.json is not a JSON object: copied as it is'* ]]
     cmp hf/config.json e/config.json
 }
 
