@@ -368,7 +368,7 @@ static int find(const slot_table *t, const kv_key *key, int64_t guess, int64_t *
     return slot_error(e, KV_E_KEY, key, NULL, "there is no key %s", SLOT_KEY(key));
 }
 
-/* What a profile is told. It is told before the change, because the caller's keys may be borrowed
+/* What a profile records. It records before the change, because the caller's keys may be borrowed
  * from the slots. */
 typedef struct noted {
     uint64_t op; /* 0: no profile is taken */

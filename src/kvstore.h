@@ -216,7 +216,7 @@ int kv_broadcast(kv *store, const kv_key *keys, int64_t n, kv_array *const *valu
                  kv_err *e);
 
 /* Looks at a key from beside the program that uses the store: *out becomes a new array on cpu(0),
- * default storage, with what the key holds between two rounds. On several machines that is no pull:
+ * default storage, with what the key holds between two rounds. Between machines it is not a pull:
  * servers answer at once, whatever rounds are open; nobody waits for it, it waits for no push, not
  * even those of this worker, and no count, no later pull and no bit of a result depends on it. Any
  * thread may call, also while another one is in a call that waits for other ranks. In a store of
@@ -649,7 +649,7 @@ void kv_set_patience(int ms);
  * meanwhile. 0 switches them off. Error: value (n outside 0 to KV_CTX_MAX + 1). */
 int kv_set_virtual_gpus(int n, kv_err *e);
 
-/* Receives warnings, one call each; NULL (the default) drops them. What is no fault, such as a
+/* Receives warnings, one call each; NULL (the default) drops them. What is not a fault, such as a
  * worker that joined, begins with KV_LOG_NOTE. Process-wide. */
 #define KV_LOG_NOTE "note: "
 void kv_set_log(void (*log)(void *arg, const char *text), void *arg);

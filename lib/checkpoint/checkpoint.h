@@ -99,8 +99,8 @@ typedef struct checkpoint_options {
 
 /* Opens what stands at path; a change in place that was cut short is ended first, see in_place.h.
  * Errors: io, memory, busy (it is being changed), format (malformed, cut, bytes too many; or the
- * file is no checkpoint, with what it looks like and what to do), unsupported, interrupted. o: NULL
- * means all 0. */
+ * file is not a checkpoint, with what it looks like and what to do), unsupported, interrupted.
+ * o: NULL means all 0. */
 int checkpoint_open(checkpoint **out, const char *path, const checkpoint_options *o, kv_err *e);
 
 /* The same for a file in memory (n bytes, borrowed until it is closed). name is for messages. */

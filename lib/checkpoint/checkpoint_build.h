@@ -40,7 +40,7 @@ typedef struct npz_sum_run {
     bool whole;     /* that piece was read from its begin on */
 } npz_sum_run;
 
-/* header: the bytes of the member before its data, of which it has `bytes`. */
+/* header: the bytes of the member before its data; the data has `bytes`. */
 void npz_sum_init(npz_sum *s, uint32_t crc, const void *header, int64_t nheader, int64_t bytes);
 
 /* Takes n bytes of the data, from their byte `at` on, and sets *right to false when all have been
@@ -110,11 +110,11 @@ struct checkpoint {
     /* The reader of the file that was opened last, by its first bytes. */
     int (*choose)(const struct checkpoint *c,
                   int (**read)(struct checkpoint *c, int file, kv_err *e), kv_err *e);
-    bool foreign;     /* the file that was read last is no checkpoint, a reader found */
+    bool foreign;     /* the file that was read last is not a checkpoint, a reader found */
     bool safetensors; /* the file that was read last is one */
     bool params;      /* the file that was read last is MXNet's, and its arrays have no names */
     bool unnamed;
-    bool sharded;     /* there may be several files: then one that is no checkpoint is a fault */
+    bool sharded;     /* there may be several files: then one that is not a checkpoint is a fault */
 };
 
 /* Reads the header of file number `file`, which is open, and adds what it describes. On errors the

@@ -93,7 +93,7 @@ void journal_release(journal_writer *w);
 
 /* ---- Reading --------------------------------------------------------------------------------- */
 
-/* A journal that was found is no more to be trusted than any file. */
+/* A journal that was found deserves no more trust than any file. */
 typedef struct journal_reader {
     int fd;
     const char *name; /* for messages, borrowed */

@@ -31,7 +31,7 @@ typedef struct json_scan {
     bool fresh; /* the last bracket has no item yet */
 } json_scan;
 
-/* The next character that is no blank, or 0 at the end. */
+/* The next character that is not a blank, or 0 at the end. */
 char json_scan_peek(json_scan *s);
 
 /* Takes a { or [. */

@@ -206,7 +206,7 @@ static int read_members(reading *r, kv_err *e)
 
 /* ---- The file -------------------------------------------------------------------------------- */
 
-/* The file is no safetensors file: tells what it looks like. KV_OK: like nothing that is known. */
+/* The file is not a safetensors file: says what it looks like. KV_OK: like nothing known. */
 static int not_ours(const reading *r, kv_err *e)
 {
     r->c->foreign = true;

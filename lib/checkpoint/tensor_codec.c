@@ -2,7 +2,7 @@
  *
  * Numbers in memory are float, double, int64_t or uint64_t. Every type is decoded to those that
  * hold it, and encoded from each; between two types a block goes through the narrowest that is
- * exact. Floats narrower than F32 are made of float32 alone; other numbers are first rounded to odd
+ * exact. Floats narrower than F32 are made only of float32; other numbers are first rounded to odd
  * there, so that they round once (head of cpu/convert.c). Data that do not lie at multiples of
  * their element's size are copied to a block that does.
  */

@@ -23,7 +23,7 @@ typedef enum tensor_kind {
     TENSOR_KIND_SIGNED,
     TENSOR_KIND_FLOAT,
     TENSOR_KIND_COMPLEX,   /* two floats an element */
-    TENSOR_KIND_QUANTISED, /* blocks of GGUF, of which only the bits are known here */
+    TENSOR_KIND_QUANTISED, /* blocks of GGUF; only their bits are known here */
     TENSOR_KIND_NONE       /* no numbers: what it is, tensor_info says */
 } tensor_kind;
 

@@ -442,7 +442,7 @@ typedef struct putting {
     _Atomic(int64_t) wrong; /* the first found so far, or INT64_MAX */
 } putting;
 
-/* Does nothing behind an element that is wrong already, since only the first one is told. */
+/* Does nothing behind an element that is wrong already, since only the first one is reported. */
 static int put_piece(void *arg, int64_t piece, int worker, kv_err *e)
 {
     putting *p = arg;

@@ -14,7 +14,7 @@
 typedef struct layout {
     int bytes;          /* of a word */
     uint64_t magnitude; /* the bits of a word that tell a number from 0 */
-    /* Added to the magnitude this carries into the sign bit where the element is no finite number;
+    /* Added to the magnitude this carries into the sign bit where the element is not finite;
      * 0: every one is. */
     uint64_t carry;
     uint64_t inf;       /* the magnitude of Inf; 0: there is none */
@@ -44,7 +44,7 @@ static layout layout_of(tensor_type t)
         return (layout){1, 0xFF, 0, 0, 0xFF}; /* 0x00 is 2^-127: see is_zero */
     case TENSOR_F4:
         return (layout){1, 0x77, 0, 0, 0};
-    default: /* integers, and blocks of which only the bytes are known; F6 is no case of this */
+    default: /* integers, and blocks whose bytes are all that is known; F6 is not a case of this */
         return (layout){1, 0xFF, 0, 0, 0};
     }
 }

@@ -188,7 +188,7 @@ static void find_order(blocks *x)
     order_of(x->order_b, x->t[1], x->data[1], x->n);
 }
 
-/* Numbers of which some are not finite. Sums are of the pairs that are. */
+/* Numbers, some of them not finite. Sums are of the pairs that are. */
 static void add_each(diff_sums *p, blocks *x)
 {
     find_order(x);
@@ -323,7 +323,7 @@ static i128 integer_of(tensor_type t, int64_t bits)
 }
 
 /* A long double has the 64 bits of the widest integers on the processors that have such a type;
- * elsewhere it is no worse than a double. */
+ * elsewhere it is as good as a double. */
 static bool is_beyond(const diff_options *o, long double difference, long double b)
 {
     return difference > (long double)o->atol + (long double)o->rtol * (b < 0 ? -b : b);
@@ -679,7 +679,7 @@ static void end_tensor(void *arg, int64_t pair, const void *results, int64_t n)
 
 /* ---- Keys ------------------------------------------------------------------------------------ */
 
-/* The state by names, shapes and dtypes alone; DIFF_SAME: the data are to be compared. */
+/* The state by names, shapes and dtypes only; DIFF_SAME: the data are to be compared. */
 static diff_state state_of(const diffs *d, int64_t i)
 {
     const tensor_difference *pair = &d->pairs[i];

@@ -231,7 +231,7 @@ static void join(part *a, const part *b, tensor_type t)
     a->squares += b->squares + apart * apart * (na * (nb / (na + nb)));
 }
 
-/* An element, of which x is the value unless it is a 64-bit integer. */
+/* An element; x is its value unless it is a 64-bit integer. */
 static stat_number number_of(tensor_type t, double x, uint64_t bits)
 {
     if (!tensor_type_is_integer(t))

@@ -39,7 +39,7 @@ int tensor_stats(tensor_stat *out, checkpoint *c, const int64_t *tensors, int64_
 
 /* The numbers of one tensor, counted by kind. */
 typedef struct tensor_values {
-    int64_t nans, infs; /* elements; of C64 the parts, of which an element has two */
+    int64_t nans, infs; /* elements; of C64 the parts, two an element */
     int64_t first_nan, first_inf; /* the first of these elements, where there are any */
     int64_t odd_bools;  /* bytes of BOOL data that are neither 0 nor 1 */
     bool zero;          /* there are elements, and all are 0 (-0 too) */

@@ -16,7 +16,7 @@
 
 /* ---- Checks ---- */
 
-/* A text key is UTF-8 of bounded length, so that it can stand in messages and files. It is no part
+/* A text key is UTF-8 of bounded length, so that it can stand in messages and files. It is not part
  * of call_check_key, which would make room for the text at each call. */
 static __attribute__((noinline)) int check_text(const kv_key *key, kv_err *e)
 {

@@ -34,7 +34,7 @@ typedef enum call_work {
 
     /* Alone, when all others are done; the work spreads over the threads by itself: */
     CALL_RULE_WHOLE,
-    CALL_CALLBACK /* an updater in C, of which one runs at a time */
+    CALL_CALLBACK /* an updater in C; one runs at a time */
 } call_work;
 
 /* All values that one call pushes to one key, or arrays side by side that it pulls one key into. */
@@ -61,7 +61,7 @@ typedef struct call_group {
 } call_group;
 
 /* call_is_split: true if threads may take any range of the group's elements. The other is true if
- * they take the group in parts, one of which may be all of it. */
+ * they take the group in parts; one part may be all of it. */
 static inline bool call_is_split(const call_group *g)
 {
     return g->work >= CALL_COPY && g->work <= CALL_RULE;
@@ -281,7 +281,7 @@ static inline slot *call_slot(const call *c, const call_group *g)
  * Errors: key, value. */
 int call_check_form(const kv_pairs *p, kv_err *e);
 
-/* Of one key alone; first: the first key of the call. Error: key. */
+/* Of one key; first: the first key of the call. Error: key. */
 int call_check_key(const kv_key *key, const kv_key *first, kv_err *e);
 
 /* The number of a key's slot. Error: key, `key 5 was never initialised` or the other kind. */

@@ -77,7 +77,7 @@ static slot *find_slot(const direct *d, int64_t i, int64_t guess)
     return d->pulls || ascends ? &t->items[number] : NULL;
 }
 
-/* Lists the elements of the pairs of one key, the first of which is pair i. Returns how many pairs
+/* Lists the elements of the pairs of one key; its first pair is i. Returns how many pairs
  * these are, or 0 if one of them makes the call an operation. */
 static int64_t list_pairs(const direct *d, int64_t i, const kv_array *stored)
 {
@@ -224,7 +224,7 @@ enum {
 };
 
 /* A call that is run in batches. A push changes what is stored, and its pairs stand in the order of
- * updates; a pull changes the arrays, of which none stands there twice. */
+ * updates; a pull changes the arrays, and none of them stands there twice. */
 typedef struct batches {
     kv *store;
     const call_ops *ops;

@@ -93,6 +93,6 @@ struct kv {
     bool pulled_dense; /* the pull under way found no row_sparse out, which it would ignore */
     call_pool calls;      /* the pending operations */
     direct_lists direct;
-    engine_var callbacks; /* of the updater, of which one runs at a time */
+    engine_var callbacks; /* of the updater; one runs at a time */
     printed_to print;
 };

@@ -43,7 +43,7 @@
  * store keeps more than its slots), memory. */
 int store_file_take(image *im, const kv *store, kv_err *e);
 
-/* The image of a file as another tool would write it: keys and remarks alone. Errors: as above; a
+/* The image of a file as another tool would write it: only keys and remarks. Errors: as above; a
  * key is row_sparse (unsupported). */
 int store_file_take_arrays(image *im, const kv *store, kv_err *e);
 

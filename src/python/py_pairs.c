@@ -253,7 +253,7 @@ bool py_pairs_array(PyObject *value, bool write, py_batch *b, kv_array **out)
 
 /* ---- Pairs ---- */
 
-/* 1: the value is a record now, 0: it is no small array of NumPy, -1: there is an exception. */
+/* 1: the value is a record now, 0: it is not a small array of NumPy, -1: there is an exception. */
 static int pack_numpy(py_pairs *p, PyObject *value)
 {
     const numpy_array *a = (numpy_array *)value;
