@@ -842,7 +842,7 @@ static int join_others(kv_err *e)
         if (net_now_us() - looked > LOOK_US) { /* many ranks would read what many have told */
             looked = net_now_us();
             alive_read();
-            alive_read_ends();
+            alive_read_ends(looked);
         }
         if (limit && net_now_us() - begin > limit)
             alive_lost(-1, "gave up joining the other ranks: not all of them have come");
