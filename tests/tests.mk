@@ -244,6 +244,7 @@ truth: all $(truth_gpus) $(if $(filter gpus,$(ONLY)),,$(BUILD)/unit $(BUILD)/dif
 
 sim: $(BUILD)/kvsim ## N=10000 random jobs of ranks that stall and die, in one process each (SEED=1)
 	@$(BUILD)/kvsim $(or $(N),10000) $(SEED)
+	@$(BUILD)/kvsim --each 145 2600 # each allocation of a job fails
 
 mutants: ## change one place of a room at a time and see whether its tests fail (ROOM=engine N=200)
 	@tests/mutants/run $(or $(ROOM),engine) $(or $(N),200) $(SEED)

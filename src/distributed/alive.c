@@ -16,7 +16,10 @@
 #include "distributed/link.h"
 #include "distributed/server_ranks.h"
 
-enum { BEATS = 8 /* in the time of a deadline */ };
+enum {
+    BEATS = 8,       /* in the time of a deadline */
+    LATE_US = 500000 /* for a rank to see that all have joined */
+};
 
 static struct {
     int64_t deadline_us, beat_us, now_us;
@@ -31,6 +34,7 @@ static struct {
     int ngone;        /* atomic */
     bool needs_all;   /* atomic: none may go any more */
     int64_t gone_at;  /* bytes of the file `gone` that were read */
+    int64_t gone_us;  /* when a rank was found there before this one had joined */
     int first_gone;   /* and its sentence; under lock */
     char why_gone[ALIVE_WHY];
 } alive = {.lock = PTHREAD_MUTEX_INITIALIZER};
@@ -262,13 +266,15 @@ static bool ask_to_end(int rank, const char *why)
 
 /* ---- Looking ---- */
 
-/* A rank that joined ends behind all others, and one that failed is in the file `lost`: so a rank
- * that has ended with status 0 now has never joined. */
-void alive_read_ends(void)
+/* No rank that joined ends before all have, and one that failed is in the file `lost`: so a rank
+ * that has ended with status 0 now has never joined. One that is gone may have joined, and this
+ * rank be a little late. */
+void alive_read_ends(int64_t now_us)
 {
     const char *folder = environment(ENV_RUN_DIR);
     char path[4200], line[64], why[ALIVE_WHY];
     int rank, status;
+    int64_t at = 0;
     snprintf(path, sizeof path, "%s/events", folder ? folder : "");
     FILE *f = folder ? fopen(path, "re") : NULL;
     while (f && fgets(line, sizeof line, f)) {
@@ -280,11 +286,11 @@ void alive_read_ends(void)
     }
     if (f)
         fclose(f);
-    /* So will one that is gone: this rank waits for it. */
-    if (environment(ENV_ELASTIC) && alive_next_line("gone", &alive.gone_at, &rank, why)) {
-        write_file(rank, why);
-        alive_lost(rank, why);
-    }
+    if (!environment(ENV_ELASTIC) || !alive_next_line("gone", &at, &rank, why))
+        return;
+    alive.gone_us = alive.gone_us ? alive.gone_us : now_us;
+    if (now_us - alive.gone_us > LATE_US)
+        alive_told(rank, why);
 }
 
 bool alive_look(int64_t now_us)

@@ -35,8 +35,8 @@ bool alive_look(int64_t now_us);
 /* Reads the file `lost`; also before the ranks have joined. */
 void alive_read(void);
 
-/* Before the ranks have joined: finds a rank that has ended and will never join. */
-void alive_read_ends(void);
+/* Before this rank has joined: finds a rank that has ended and will never join. */
+void alive_read_ends(int64_t now_us);
 
 /* A rank has left by agreement: it is not missed. Any thread may ask, of ranks that this one
  * exchanges records with. */

@@ -24,7 +24,7 @@ typedef enum link_kind {
     LINK_BEAT,          /* a heartbeat */
     LINK_LEFT,          /* the rank needs nothing any more */
     LINK_LOST,          /* another rank is lost; the payload is a kv_err */
-    LINK_GROWN,         /* a spare is a worker now (spares.h) */
+    LINK_GROWN,         /* a spare is a worker now, or none becomes one any more (spares.h) */
     LINK_KINDS
 } link_kind;
 

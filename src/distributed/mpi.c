@@ -392,6 +392,8 @@ bool link_agree(int number, int *other)
     int *all = mem_alloc(mpi.size, sizeof *all, &unused);
     if (!all)
         return true;
+    for (int i = 0; i < mpi.size; i++)
+        all[i] = number; /* MPI fails where a rank is lost */
     MPI_Allgather(&number, 1, MPI_INT, all, 1, MPI_INT, mpi.world);
     *other = -1;
     for (int i = 0; i < mpi.size && *other < 0; i++)

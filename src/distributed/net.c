@@ -26,10 +26,11 @@ enum {
     SLEEP_LEAST_US = 10,
     SLEEP_MOST_US = 1000,
     SLEEP_HEARD_US = 10000, /* where every rank wakes this one */
-    STARVED_US = 200000, /* without memory for a record to itself, until a rank gives up */
-    LOOK_US = 100000, /* between two looks at the other ranks and at waits */
-    LOG_US = 5000000, /* until a call without a reply is logged for the first time */
-    GRACE_US = 2000000 /* the server gives up first, since it knows the missing ranks */
+    STARVED_US = 200000,    /* without memory for a record to itself, until a rank gives up */
+    LOOK_US = 100000,       /* between two looks at the other ranks and at waits */
+    LONG_US = 500000,       /* a wait to which a millisecond more does no harm */
+    LOG_US = 5000000,       /* until a call without a reply is logged for the first time */
+    GRACE_US = 2000000      /* the server gives up first, since it knows the missing ranks */
 };
 
 /* The items to be sent to one rank: the most urgent first. */
@@ -645,9 +646,9 @@ static int wait_reply(const int *done, const net_call *c, int64_t begin, kv_err 
         idle = rested || drive() ? 0 : idle + 1;
         if (alive_is_lost(e))
             return KV_E_PEER;
-        if (idle > 2000)
-            usleep(SLEEP_LEAST_US);
         int64_t waited = net_now_us() - begin;
+        if (idle > 2000)
+            usleep(waited > LONG_US ? SLEEP_MOST_US : SLEEP_LEAST_US);
         if (limit && waited > limit + (c->name ? 0 : GRACE_US)) {
             long long seconds = limit / 1000000;
             if (!c->name)
@@ -842,7 +843,7 @@ static int join_others(kv_err *e)
         if (net_now_us() - looked > LOOK_US) { /* many ranks would read what many have told */
             looked = net_now_us();
             alive_read();
-            alive_read_ends();
+            alive_read_ends(looked);
         }
         if (limit && net_now_us() - begin > limit)
             alive_lost(-1, "gave up joining the other ranks: not all of them have come");

@@ -348,14 +348,21 @@ static void gone(int rank, const char *why)
     }
 }
 
+static int await_leaves(bool of_spares, kv_err *e)
+{
+    for (int i = 0; i < server_workers(); i++)
+        for (; !alive_has_left(i) && (of_spares || !spares_waits(i)); usleep(1000))
+            if (alive_is_lost(e))
+                return KV_E_PEER;
+    return KV_OK;
+}
+
 int server_run(kv_err *e)
 {
-    int rc = net_open(server_open, e);
-    for (int i = 0; !rc && i < server_workers(); i++)
-        while (!alive_has_left(i) && !spares_waits(i) &&
-               !(rc = alive_is_lost(e) ? KV_E_PEER : KV_OK))
-            usleep(1000);
-    return rc;
+    TRY(net_open(server_open, e));
+    TRY(await_leaves(false, e));
+    spares_end();
+    return await_leaves(true, e);
 }
 
 int server_open(kv_err *e)

@@ -6,15 +6,17 @@
 #include "base/mem.h"
 #include "distributed/alive.h"
 #include "distributed/link.h"
+#include "distributed/net.h"
 #include "distributed/server_ranks.h"
 #include "runtime.h"
 
-enum { LOOK_US = 2000 };
+enum { LOOK_US = 2000, OVER = -1 /* in place of a rank */ };
 
 static struct {
     int first, end;  /* the ranks of spares */
     bool *in;        /* by rank, from first on; atomic */
     int nin;         /* atomic */
+    bool over;       /* nobody lets one in any more; atomic */
     bool *asked;     /* by rank, from first on: the launcher has asked for it; atomic */
     int64_t at;      /* bytes of the file `grow` that were read */
 } spares;
@@ -56,7 +58,7 @@ int spares_workers(void)
 int spares_await(bool *works, kv_err *e)
 {
     int mine = link_rank();
-    while (spares_waits(mine) && !alive_any_left()) {
+    while (spares_waits(mine) && !__atomic_load_n(&spares.over, __ATOMIC_ACQUIRE)) {
         if (alive_is_lost(e)) {
             *works = false;
             return KV_E_PEER;
@@ -73,6 +75,13 @@ void spares_let_in(int rank)
         __atomic_fetch_add(&spares.nin, 1, __ATOMIC_ACQ_REL);
         __atomic_store_n(&spares.in[rank - spares.first], true, __ATOMIC_RELEASE);
     }
+}
+
+void spares_end(void)
+{
+    for (int i = spares.first; i < spares.end; i++)
+        if (spares_waits(i))
+            net_answer(i, (link_rec){.kind = LINK_GROWN, .args.grow.rank = OVER}, NULL);
 }
 
 void spares_look(int64_t now_us)
@@ -99,6 +108,8 @@ void spares_take(int rank, const link_rec *r)
 {
     int64_t number = r->args.grow.rank;
     (void)rank;
+    if (number == OVER)
+        __atomic_store_n(&spares.over, true, __ATOMIC_RELEASE);
     if (number < spares.first || number >= spares.end || !spares_waits((int)number))
         return;
     if (!spares_waits(link_rank()))

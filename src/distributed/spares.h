@@ -5,7 +5,8 @@
  *
  * The launcher asks rank 0 in the file `grow` of its folder, a line "RANK -" for each. Rank 0 lets
  * the spare in where it begins a round (grow.c), and then the first server tells all workers. When
- * the other workers have left, the servers do, and spares that still wait with them.
+ * the workers have left, the servers tell spares that still wait, and leave behind these. So no
+ * rank ends before all have joined (alive_read_ends), however late a spare is.
  *
  * Environment: KVSTORE_SPARES, how many; from the launcher. */
 #pragma once
@@ -30,8 +31,9 @@ int spares_workers(void);
 /* See kv_await_turn. Error: peer. */
 int spares_await(bool *works, kv_err *e);
 
-/* On a server: the rank is a worker from now on. */
+/* On a server: the rank is a worker from now on; spares that still wait are needed no more. */
 void spares_let_in(int rank);
+void spares_end(void);
 
 /* For the net of a worker. look, on rank 0, reads the launcher's file; take receives a LINK_GROWN
  * and warns that the rank has joined. */

@@ -156,6 +156,21 @@ END
     assert_output "[0] [16, 16]"
 }
 
+# Ranks of Open MPI 5 that have left do not wait for the others to end: one that had not seen yet that all have joined
+# once took one of those for a rank that never came, and the loss of another one for one before the job began.
+@test "delays: a spare is late to see that all have joined, and the others have left, or one is lost" {
+    export DELAYS_LATE=1
+    job 1 --spares 2 -n 1 -s 1 -c 'create dist_sync; init a ones(2)'
+    assert_success
+    refute_output --partial error
+    kvctl launch --elastic -n 1 -s 1 --dry-run -c 'print 1' >/dev/null 2>&1 || return 0 # it has no ULFM
+    export DELAYS_LATE=2
+    job 1 --elastic --spares 1 -n 2 -s 1 -c 'create dist_sync' -c 'if rank() == 1 { !kill -9 $PPID
+}' -c 'barrier; !sleep 1'
+    assert_success
+    assert_line "kvctl: the job went on without rank 1, which was lost"
+}
+
 # Where it is set, a wait by it lasts an hour: ranks are given up after 5 s here, or nobody ends the job.
 @test "delays: a clock that is set forth and back harms no job" {
     cat >job.kv <<'END'

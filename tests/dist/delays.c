@@ -3,6 +3,8 @@
  * where it takes or gives a lock or sends a message: every record is moved between two of them. A
  * message that has come is found later. Each rank draws others.
  *
+ * The rank $DELAYS_LATE goes on so much later than the others when all have joined (net.c).
+ *
  * And while MPI starts, which changes the environment, no other thread may read it: the process
  * ends with a sentence then. */
 #include <dlfcn.h>
@@ -20,6 +22,7 @@ static struct {
     uint64_t threads;
     pthread_t starting;
     int starts;
+    int late, gathered;
 } all;
 
 static __thread uint64_t state;
@@ -47,6 +50,8 @@ __attribute__((constructor)) static void begin(void)
     if (!seed || !rank)
         return;
     all.seed = strtoull(seed, NULL, 10) * 1000003 + strtoull(rank, NULL, 10) * 7919 + 1;
+    const char *late = next_getenv("DELAYS_LATE");
+    all.late = late && strcmp(late, rank) == 0;
     all.one_in = often ? strtoull(often, NULL, 10) : 40;
 }
 
@@ -102,6 +107,16 @@ int MPI_Isend(const void *data, int n, MPI_Datatype type, int to, int tag, MPI_C
 {
     pause_some();
     return PMPI_Isend(data, n, type, to, tag, comm, request);
+}
+
+/* The names of hosts, then link_agree twice. */
+int MPI_Allgather(const void *data, int n, MPI_Datatype type, void *to, int nto, MPI_Datatype into,
+                  MPI_Comm comm)
+{
+    int rc = PMPI_Allgather(data, n, type, to, nto, into, comm);
+    if (++all.gathered == 3 && all.late)
+        usleep(400000);
+    return rc;
 }
 
 int MPI_Test(MPI_Request *request, int *flag, MPI_Status *status)

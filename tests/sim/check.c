@@ -22,6 +22,7 @@ static struct {
     bool started;
     bool joined; /* the spare has, */
     int64_t joined_at; /* before this round + 1 */
+    bool struck_joined; /* the mishap came when all ranks had joined */
     int64_t seen[MOST_WORKERS][MOST_KEYS][MOST_WORKERS]; /* by a worker, of a key, of a worker */
     ending how[MOST_RANKS];
     kv_err why[MOST_RANKS];
@@ -316,6 +317,11 @@ static bool may_fail(void)
     return false;
 }
 
+void check_struck(bool joined)
+{
+    check.struck_joined = joined;
+}
+
 bool check_goes_on(void)
 {
     const job *j = check.j;
@@ -406,5 +412,7 @@ bool check_job(bool deadlock)
         if (may_fail())
             check_time(r);
     }
+    if (j->elastic && j->what == MISHAP_KILL && check.struck_joined && !check_goes_on())
+        check_bad("all had joined, and the others did not go on without rank %d", j->who);
     return well && !deadlock;
 }

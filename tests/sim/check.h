@@ -32,6 +32,9 @@ void check_pulled(int rank, int key, int64_t own, bool all, const kv_array *a);
 
 typedef enum ending { RUNNING, WELL, FAILED, KILLED, STOPPED /* by the launcher */ } ending;
 
+/* The mishap strikes, when all ranks have joined or before that. */
+void check_struck(bool joined);
+
 /* Returns true if all ranks but the struck one have ended well, in a job that may go on so. */
 bool check_goes_on(void);
 

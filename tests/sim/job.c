@@ -52,7 +52,10 @@ static int64_t draw_scale(int64_t least, int64_t most)
     return x < most ? x : most;
 }
 
-enum { COMPUTES_NS = 100000000 /* of rank 0 before a round, at most, in a job that grows */ };
+enum {
+    COMPUTES_NS = 100000000, /* of rank 0 before a round, at most, in a job that grows */
+    LATE_NS = 400000000      /* for which a rank waits that finds another one gone: see alive.c */
+};
 
 static void draw_type(job *j)
 {
@@ -145,6 +148,17 @@ static void draw_elastic(job *j)
         j->what = MISHAP_KILL;
 }
 
+/* A rank that is slow to see that all have joined, and an MPI with ULFM. */
+static void draw_late(job *j)
+{
+    state = mix(j->seed * 0x8ebc6af09c88c6e3u + 6);
+    j->outlives = j->servers > 0 && j->hosts == 1 && !j->is_async && draw(2);
+    j->late = j->grows ? j->workers - 1 : (int)draw(j->workers + j->servers);
+    bool killed = j->elastic && j->what == MISHAP_KILL;
+    if ((j->what == MISHAP_NONE || killed) && draw(2))
+        j->late_ns = draw(killed ? LATE_NS : (int64_t)(j->deadline * 1e9) / 2);
+}
+
 /* Programs that wait for each other. */
 static void draw_deadlock(job *j)
 {
@@ -209,6 +223,7 @@ void job_draw(job *j, uint64_t seed)
     draw_elastic(j);
     draw_grows(j);
     draw_deadlock(j);
+    draw_late(j);
 }
 
 void job_describe(const job *j, char *text, size_t size)
@@ -643,6 +658,7 @@ static void *strike(void *unused)
     const job *j = here.j;
     (void)unused;
     world_block(NULL, j->when_ns);
+    check_struck(sim_link_joined());
     if (j->what == MISHAP_KILL)
         process_kill_rank(j->who);
     else if (j->what == MISHAP_STALL || j->what == MISHAP_SILENT)
@@ -719,6 +735,7 @@ bool job_run(const job *j, int attempt, const char *folder, job_past *past, void
     set_environment(j);
     world_open(n, j->hosts, j->seed * MOST_ATTEMPTS + (uint64_t)attempt, &j->costs);
     sim_link_open(&j->near, &j->far, true);
+    sim_link_late(j->late, j->late_ns);
     sim_link_lose(loses_records ? 1 + draw(12) : 0);
     check_open(j, attempt, past);
     if (j->what == MISHAP_DISK && here.strikes)

@@ -70,6 +70,9 @@ typedef struct job {
     bool elastic;      /* --elastic: a worker is struck, and may be lost while the others go on */
     bool grows;        /* --spares 1: the last worker is one, and asked for at this time */
     int64_t grows_ns;
+    bool outlives; /* its MPI has ULFM */
+    int late;      /* the rank that is so much later than the others when all have joined */
+    int64_t late_ns;
 } job;
 
 void job_draw(job *j, uint64_t seed);

@@ -437,7 +437,9 @@ void launcher_run(const job *j, const char *folder, job_past *past, launched *ou
                         .every = every,
                         .restarts = j->restarts,
                         .elastic = j->elastic,
-                        .losses = j->elastic ? LOSSES_GO_ON : LOSSES_END};
+                        .losses = j->elastic    ? LOSSES_GO_ON
+                                  : j->outlives ? LOSSES_ASYNC
+                                                : LOSSES_END};
     do {
         kv_err e = {0};
         int code = 0;

@@ -1,17 +1,17 @@
 /* kvsim: runs jobs of a simulated cluster, one for each seed, and says which of them did what no
  * job may do.
  *
- *     kvsim [-v] [-x] [-j PROCESSES] [--twice] [--lose] [--forget] [--memory] [--each SEED]
- *           COUNT [FIRST]
+ *     kvsim [-v] [-x] [-j PROCESSES] [--twice] [--lose] [--forget] [--memory]
+ *           [--each SEED [--step N]] COUNT [FIRST]
  *
  * Seeds are those from FIRST, 1, on. -v: a line for each. -x: the first failure ends it. --twice:
  * each runs twice, which must be the same to the bit. --lose: the link of each job loses a record,
  * which shows that the checks look. --forget: so does an exit code that is 0 for the watcher of
  * its rank, whatever it was. --memory: in each job an allocation of a rank fails, which of other
  * jobs is one in fourteen. --each: all are the job of one seed, in which allocation after
- * allocation fails, of each rank, alone and with all behind it; FIRST counts these. A job that was
- * ended goes on from its checkpoint, by `launch --max-restarts` or by another launch, each attempt
- * in a process of its own.
+ * allocation fails, of each rank, alone and with all behind it; FIRST counts these, and --step
+ * takes every N-th. A job that was ended goes on from its checkpoint, by `launch --max-restarts` or
+ * by another launch, each attempt in a process of its own.
  */
 #include <ftw.h>
 #include <inttypes.h>
@@ -76,12 +76,13 @@ static bool run_attempt(const job *j, int attempt, void (*launch)(void))
 }
 
 static uint64_t each; /* the seed of --each; 0: none */
+static int64_t each_step = 1;
 
 static void draw_job(job *j, uint64_t seed)
 {
     job_draw(j, each ? each : seed);
     if (each)
-        job_lack_at(j, (int64_t)seed - 1);
+        job_lack_at(j, ((int64_t)seed - 1) * each_step);
 }
 
 /* In a process of its own, too. */
@@ -194,6 +195,8 @@ int main(int argc, char **argv)
             job_lack_memory();
         if (strcmp(argv[i], "--each") == 0 && i + 1 < argc)
             each = strtoull(argv[++i], NULL, 10);
+        if (strcmp(argv[i], "--step") == 0 && i + 1 < argc)
+            each_step = strtoll(argv[++i], NULL, 10);
         if (strcmp(argv[i], "-j") == 0 && i + 1 < argc)
             processes = atoi(argv[++i]);
     }

@@ -59,6 +59,8 @@ static struct {
         int differs;  /* a rank that passed another number than that; -1: none did */
     } agreements[2];
     int *agreed; /* by rank: how often it has called link_agree */
+    int late;    /* this rank goes on so much later than the others when all have joined */
+    int64_t late_ns;
     char (*names)[16]; /* of hosts */
     void (*watch)(int from, int to, const void *head);
     int long_a, long_b; /* hosts */
@@ -131,6 +133,12 @@ void sim_link_cut(int host, int other, int64_t until_ns)
     net.cuts[net.ncuts++ % 8] = (struct cut){host, other, until_ns};
 }
 
+void sim_link_late(int rank, int64_t ns)
+{
+    net.late = rank;
+    net.late_ns = ns;
+}
+
 bool sim_link_joined(void)
 {
     return net.agreements[1].n == world_size;
@@ -178,6 +186,8 @@ bool link_agree(int number, int *other)
     if (number != a->numbers[a->first] && a->differs < 0)
         a->differs = mine;
     meet(&a->n);
+    if (net.agreed[mine] == 2 && mine == net.late && net.late_ns > 0)
+        world_block(NULL, world_now() + net.late_ns);
     *other = a->differs < 0 ? -1 : a->numbers[a->first] != number ? a->first : a->differs;
     return *other < 0;
 }
@@ -185,7 +195,8 @@ bool link_agree(int number, int *other)
 void link_close(void)
 {
     net.ends[here()].leaves = true;
-    meet(&net.closed);
+    if (!getenv("KVSTORE_ELASTIC"))
+        meet(&net.closed);
 }
 
 /* As in Open MPI, where MPI_Finalize returns when the others have ended. */

@@ -37,6 +37,9 @@ void sim_link_cut(int host, int other, int64_t until_ns);
 /* The time until which no record passes between them; 0: nothing was cut. */
 int64_t sim_link_cut_until(int host, int other);
 
+/* When all have joined, this rank goes on so much later than the others. */
+void sim_link_late(int rank, int64_t ns);
+
 /* Returns true once all ranks have joined the job. */
 bool sim_link_joined(void);
 
