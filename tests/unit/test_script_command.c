@@ -233,30 +233,6 @@ TEST(script_command_answers)
     CHECK(e.code == KV_E_ASSERT && e.line == 1 && e.col == 11);
 }
 
-/* The part of a record behind its times. */
-static void check_record(const char *text, const char *want)
-{
-    kv_err e = {0};
-    own_session s = new_session();
-    own_buf out = {0};
-    s.out.recorder.on = true;
-    run_in(&s, &out, text, &e);
-    const char *from = strstr(buf_text(&out), "\"out\"");
-    CHECK_TEXT(from, want);
-}
-
-TEST(script_command_answers_in_records)
-{
-    check_record("scan a b --brief",
-                 "\"out\":[],\"value\":true,\"entries\":[{\"part\":\"path\",\"text\":\"a\"},"
-                 "{\"part\":\"path\",\"text\":\"b\"}]}\n");
-    check_record("scan a b",
-                 "\"out\":[],\"value\":false,\"entries\":[{\"part\":\"path\",\"text\":\"a\"},"
-                 "{\"part\":\"path\",\"text\":\"b\"}],\"error\":{\"code\":\"assert\",\"exit\":1,"
-                 "\"message\":\"2 words were given\",\"line\":1,\"col\":1,\"end\":9,"
-                 "\"hint\":null}}\n");
-}
-
 /* Words of the shell become a command that has the same words. */
 TEST(script_command_words_of_the_shell)
 {

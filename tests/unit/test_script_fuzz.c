@@ -364,7 +364,7 @@ static void type(session *s, const random_text *r)
 static void type_texts(uint64_t seed, int n)
 {
     random_text r = {.state = seed};
-    session s;
+    OWN(session_release) session s = {0};
     language_init();
     session_init(&s);
     signal(SIGALRM, too_long);
@@ -372,7 +372,6 @@ static void type_texts(uint64_t seed, int n)
         make_text(&r);
         type(&s, &r);
     }
-    session_release(&s);
 }
 
 TEST(script_fuzz_completion)
@@ -383,7 +382,7 @@ TEST(script_fuzz_completion)
 TEST(script_fuzz_completion_of_seeds)
 {
     random_text r = {.state = 1};
-    session s;
+    OWN(session_release) session s = {0};
     language_init();
     session_init(&s);
     signal(SIGALRM, too_long);
@@ -392,5 +391,4 @@ TEST(script_fuzz_completion_of_seeds)
         splice(&r, 0, 0, scripts[i], strlen(scripts[i]));
         type(&s, &r);
     }
-    session_release(&s);
 }
