@@ -149,9 +149,9 @@ TEST(compress_model)
         compare_model(how, tenth, false, 0.1f, 37, 6);
         compare_model(how, minus, true, -0.25f, 37, 6);
         compare_model(how, two_bits, false, 0.5f, 0, 6);
-        compare_model(how, two_bits, false, 0.5f, LARGE, 2);
     }
     compare_model(ASSIGN, one_bit, true, 0, LARGE, 2);
+    compare_model(RULE, two_bits, false, 0.5f, LARGE, 2);
 }
 
 /* Residuals depend on the values alone, however the work of the updater is cut, and also without an

@@ -273,7 +273,7 @@ TEST(script_fuzz_seeds)
 
 TEST(script_fuzz_texts)
 {
-    check_texts(test_seed(20151203), test_random(17000));
+    check_texts(test_seed(20151203), test_random(8000));
 }
 
 /* Keys, rules and paths by themselves, from the first byte on. */
@@ -376,7 +376,7 @@ static void type_texts(uint64_t seed, int n)
 
 TEST(script_fuzz_completion)
 {
-    type_texts(test_seed(20260117), (int)test_random(330));
+    type_texts(test_seed(20260117), (int)test_random(160));
 }
 
 TEST(script_fuzz_completion_of_seeds)

@@ -271,7 +271,7 @@ TEST(script_parse_long_lines)
 /* A script of a million small lines must fit, and be read in less time than it runs. */
 TEST(script_parse_many_lines)
 {
-    enum { LINES = 200000 };
+    enum { LINES = 50000 };
     own_text *text = lang_repeated("", "push w g\n", LINES, "", "", "");
     LANG_TEXT(t, text);
     language_init();
