@@ -40,25 +40,6 @@ static kv *open_store(const char *type, kv_array *first)
     return s;
 }
 
-TEST(row_pull_exactly_the_unique_ids)
-{
-    own_kv *s = open_store("local", rows("1=1 2=2 4=4"));
-    check_pulled(s, ids(1, (double[]){2}), "2=2");
-    check_pulled(s, ids(6, (double[]){4, 0, 1, 4, 0, 1}), "0=0 1=1 4=4");
-    check_pulled(s, ids(2, (double[]){3, 0}), "0=0 3=0");
-    check_pulled(s, ids(5, (double[]){0, 1, 2, 3, 4}), "0=0 1=1 2=2 3=0 4=4");
-    check_pulled(s, ids(0, NULL), "");
-}
-
-TEST(row_pull_from_full_and_empty_keys)
-{
-    own_kv *s = open_store("local", rows("0=1 1=2 2=3 3=4 4=5"));
-    check_pulled(s, ids(3, (double[]){4, 2, 2}), "2=3 4=5");
-    kv_free(s);
-    s = open_store("local", rows(""));
-    check_pulled(s, ids(3, (double[]){4, 2, 2}), "");
-}
-
 TEST(row_pull_ids_of_any_dtype_and_shape)
 {
     static const kv_dtype dtypes[] = {KV_FLOAT32, KV_FLOAT64, KV_FLOAT16, KV_BFLOAT16,
@@ -112,28 +93,6 @@ TEST(row_pull_of_several_keys)
     CHECK_OK(kv_row_sparse_pull(s, NULL, 0, NULL, NULL, NULL, &e));
     kv_array_unref(values[0]);
     kv_array_unref(values[1]);
-}
-
-/* (Semantics of MXNet 1.9.1's test_rsp_push_pull_large_rowid.) */
-TEST(row_pull_many_rows)
-{
-    enum { N = 793470 };
-    const int64_t shape[] = {N, 1};
-    /* a third of the rows is not there; each id once, out of order */
-    own_array *whole = ARRAY_OF(KV_FLOAT32, 2, shape, cpu0, i % 3 ? i : 0);
-    own_array *which = ARRAY_OF(KV_INT64, 1, shape, cpu0, i * 7919 % N);
-    own_array *first = MADE(kv_array, kv_array_to_sparse, whole);
-    own_array *out = MADE(kv_array, kv_array_new_sparse, KV_FLOAT32, 2, shape, 0, NULL, cpu0);
-    CHECK_INT(kv_array_nrows(first), N - (N + 2) / 3);
-    own_kv *s = make("local");
-    CHECK_OK(kv_init(s, &key, 1, &first, NULL, &e));
-    CHECK_OK(kv_row_sparse_pull(s, &key, 1, &which, &out, NULL, &e));
-    CHECK_INT(kv_array_nrows(out), N);
-    const float *got = row_elements(out);
-    for (int64_t i = 0; i < N; i++) {
-        CHECK_INT(kv_array_row_ids(out)[i], i);
-        CHECK(got[i] == (i % 3 ? (float)i : 0));
-    }
 }
 
 /* Row id of key 3 in the test below. */
