@@ -161,41 +161,6 @@ TEST(state_file_keeps_every_schedule_where_it_stands)
     }
 }
 
-/* A rule that keeps numbers of all kinds. */
-static const char counting[] = "updater count {\n"
-                               "  state key n = 0, x = 0.1, seen = false, nothing = none\n"
-                               "  state shared total = 0.25\n"
-                               "  n += 1; x = x / 3; seen = true; total += x\n"
-                               "  print n, x, total, seen, nothing\n"
-                               "  stored += input * total + n\n"
-                               "}";
-
-static char printed[4][200];
-
-static void keep_line(void *arg, const char *line)
-{
-    snprintf(printed[*(int *)arg], sizeof printed[0], "%s", line);
-}
-
-TEST(state_file_keeps_numbers_exactly)
-{
-    int a = 0, b = 1;
-    IN_FOLDER(path, NULL);
-    own_kv *s = weights_of(NULL, KV_FLOAT32), *next = weights_of(NULL, KV_FLOAT32);
-    set_rule(s, counting);
-    set_rule(next, counting);
-    step(s, KV_FLOAT32, 1);
-    step(s, KV_FLOAT32, 2);
-    CHECK_OK(kv_save_states(s, path, 0, &e));
-    CHECK_OK(kv_load_states(next, path, &e));
-    kv_set_print(s, keep_line, &a);
-    kv_set_print(next, keep_line, &b);
-    step(s, KV_FLOAT32, 3);
-    step(next, KV_FLOAT32, 3);
-    CHECK_TEXT(printed[0], "3 0.003703703703703704 0.3425925925925926 True None");
-    CHECK_TEXT(printed[1], printed[0]);
-}
-
 /* A rule with a state of every kind, two of them that come with the third update. */
 static const char every_kind[] = "updater kinds {\n"
                                  "  state m = stored * 0.5\n"

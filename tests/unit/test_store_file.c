@@ -423,28 +423,6 @@ TEST(store_file_of_values_elsewhere)
     CHECK(access(FILE_NAME, F_OK) != 0);
 }
 
-/* What an optimizer counts for a key goes on where it was. */
-TEST(store_file_optimizers_go_on)
-{
-    IN_FOLDER(FILE_NAME, NULL);
-    own_kv *s = make("local"), *same = make("local");
-    for (int i = 0; i < 2; i++) {
-        kv *x = i ? same : s;
-        CHECK_OK(kv_set_optimizer(x, "adam", NULL, 0, &e));
-        for (int k = 0; k < 3; k++) {
-            init_with(x, id(k), filled(1));
-            for (int n = 0; n <= k; n++)
-                push_one(x, id(k), filled(0.5 + n));
-        }
-    }
-    s = save_and_load(s, FILE_NAME);
-    for (int k = 0; k < 3; k++) {
-        push_one(s, id(k), filled(3));
-        push_one(same, id(k), filled(3));
-        CHECK(number_of(s, id(k)) == number_of(same, id(k)));
-    }
-}
-
 /* Replaces each `from` by `to`, which is as long, in a file. */
 static void change_file(const char *from, const char *to)
 {
