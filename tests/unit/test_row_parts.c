@@ -44,21 +44,6 @@ static void check(kv *s, kv_key key, kv_array *a)
 static const int64_t two_ids[] = {1, 4};
 static const double two_rows[] = {0, 1};
 
-TEST(row_parts_every_dtype)
-{
-    IN_FOLDER(FILE_NAME, "states.safetensors");
-    own_kv *s = make("local");
-    for (int i = 0; i < NDTYPES; i++) {
-        double zero = all_dtypes[i] == KV_BOOL ? 0 : 7;
-        init_with(s, (kv_key){i, NULL}, rows(all_dtypes[i], 2, two_ids, (double[]){0, zero}));
-    }
-    s = save_and_load(s, FILE_NAME);
-    for (int i = 0; i < NDTYPES; i++) {
-        double zero = all_dtypes[i] == KV_BOOL ? 0 : 7;
-        check(s, (kv_key){i, NULL}, rows(all_dtypes[i], 2, two_ids, (double[]){0, zero}));
-    }
-}
-
 TEST(row_parts_any_shape)
 {
     static const struct {

@@ -30,31 +30,6 @@ static kv_info info_at(kv *s, int64_t i)
 
 /* ---- There and back ---- */
 
-TEST(store_file_every_dtype_and_shape)
-{
-    uint64_t random = 7;
-    IN_FOLDER(FILE_NAME, NULL);
-    own_kv *s = make("local");
-    kv_array *arrays[NDTYPES * NSHAPES];
-    for (int i = 0; i < NDTYPES * NSHAPES; i++) {
-        arrays[i] = io_random_array(all_dtypes[i % NDTYPES], io_shapes[i / NDTYPES].ndim,
-                                    io_shapes[i / NDTYPES].shape, &random);
-        init_array(s, id(1000 - i), arrays[i]);
-    }
-    s = save_and_load(s, FILE_NAME);
-    CHECK_TEXT(kv_type(s), "local");
-    CHECK_INT(kv_num_keys(s), NDTYPES * NSHAPES);
-    for (int i = 0; i < NDTYPES * NSHAPES; i++) {
-        kv_key key = id(1000 - i);
-        own_array *out = NULL;
-        kv_info info = info_of(s, key);
-        CHECK_OK(kv_array_new(&out, info.dtype, info.ndim, info.shape, (kv_ctx){0}, &e));
-        CHECK_OK(kv_pull(s, &key, 1, &out, NULL, &e));
-        CHECK(io_same(out, arrays[i]));
-        kv_array_unref(arrays[i]);
-    }
-}
-
 TEST(store_file_empty_store)
 {
     IN_FOLDER(FILE_NAME, NULL);
