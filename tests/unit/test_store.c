@@ -334,28 +334,6 @@ TEST(store_updater_that_uses_its_store_gets_an_error)
 
 /* ---- Sums and dtypes ---- */
 
-TEST(store_sums_are_stable_beyond_sixteen_pairs)
-{
-    /* 1e8 + 1 - 1e8 in float32 depends on the order: the order of the call counts. */
-    own_kv *s = make("local");
-    enum { N = 60 };
-    kv_key keys[N];
-    own_arrays *values[N + 1] = {NULL};
-    double x[] = {1e8, 1, -1e8};
-    init_with(s, id(2), filled(0));
-    init_with(s, id(1), filled(0));
-    for (int i = 0; i < N; i++) {
-        keys[i] = id(i % 2 ? 1 : 2);
-        values[i] = filled(x[i / 2 % 3]);
-    }
-    CHECK_OK(kv_push(s, keys, N, values, NULL, &e));
-    float want = 0;
-    for (int i = 0; i < N / 2; i++)
-        want += (float)x[i % 3];
-    check_key(s, id(1), (double)want);
-    check_key(s, id(2), (double)want);
-}
-
 TEST(store_values_are_converted_to_the_stored_dtype)
 {
     own_kv *s = make("local");

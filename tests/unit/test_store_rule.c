@@ -71,22 +71,6 @@ TEST(store_rule_reads_the_sum_rounded_to_the_stored_dtype)
     check_full(s, 1, 5);
 }
 
-TEST(store_rule_parameters_and_counts)
-{
-    own_kv *s = make("device");
-    const char *text = "updater scale(factor = 2.0) { stored += input * factor * t }";
-    init_full(s, 1, KV_FLOAT32, 0);
-    init_full(s, 2, KV_FLOAT32, 0);
-    set_rule_with(s, text, &(kv_opt){"factor", "3"}, 1);
-    push_to(s, 1, 1, KV_FLOAT32, 1);
-    push_to(s, 1, 2, KV_FLOAT32, 1);
-    push_to(s, 2, 1, KV_FLOAT32, 1);
-    check_full(s, 1, 3 + 2 * 3 * 2);
-    check_full(s, 2, 3);
-    set_rule(s, text);
-    step(s, 2, 5);
-}
-
 TEST(store_rule_parameter_errors_keep_the_updater)
 {
     own_kv *s = make("device");
