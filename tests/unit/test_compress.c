@@ -319,21 +319,6 @@ TEST(compress_transactions)
     check_same(s, same, 100);
 }
 
-TEST(compress_save)
-{
-    own_kv *s = make_sized(100), *back = NULL;
-    IN_FOLDER(path, NULL);
-    set_sum(s);
-    set(s, two_bits);
-    push(s, 100, 3, 1);
-    push(s, 100, 2, 5);
-    CHECK_OK(kv_save(s, path, &e));
-    CHECK_OK(kv_load(&back, path, &e));
-    CHECK(compression_same(&s->compression, &back->compression));
-    CHECK_INT(kv_num_keys(back), 2);
-    check_same(s, back, 100);
-}
-
 /* Text keys, one of them with a slash and one that begins like our own names. */
 TEST(compress_save_names)
 {

@@ -375,41 +375,6 @@ TEST(parse_incomplete)
     }
 }
 
-/* ---- Places of nodes ---- */
-
-static void check_place(const char *text, uint32_t pos, uint32_t end)
-{
-    LANG_TEXT(t, text);
-    const ast *node = parse_expr(&t.p, false);
-    CHECK(node != NULL);
-    if (node->pos != pos || node->end != end)
-        printf("# in: %s\n", text);
-    CHECK_INT(node->pos, pos);
-    CHECK_INT(node->end, end);
-}
-
-TEST(parse_places)
-{
-    check_place(" a + b # c", 1, 6);
-    check_place("a # c\n", 0, 1);
-    check_place("(a) # c", 0, 3);
-    check_place("( a )", 0, 5);
-    check_place("f(1) \\\n", 0, 4);
-    check_place("a[0] ", 0, 4);
-    check_place("-a ", 0, 2);
-    check_place("a.f ", 0, 3);
-    check_place("a.f(1) ", 0, 6);
-    check_place("a@cpu ", 0, 5);
-    check_place("0..3 ", 0, 4);
-    check_place("[a for a in b] ", 0, 14);
-    check_place("@a.csv ", 0, 6);
-    check_place("@a.st#b ", 0, 7);
-    check_place("f\"{a}\" ", 0, 6);
-    check_place("-9223372036854775808 ", 0, 20);
-    check_place("(a, b) ", 0, 6);
-    check_place("$a ", 0, 2);
-}
-
 /* ---- Limits ---- */
 
 /* Checks that n of something are read and n + 1 refused with message. */

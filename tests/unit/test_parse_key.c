@@ -118,19 +118,6 @@ TEST(parse_key_depth)
     }
 }
 
-TEST(parse_key_places)
-{
-    LANG_TEXT(t, " [a, 0..3] # c");
-    const ast *node = parse_keys(&t.p);
-    CHECK(node != NULL);
-    CHECK_INT(node->pos, 1);
-    CHECK_INT(node->end, 10);
-    CHECK_INT(node->kid[0]->pos, 2);
-    CHECK_INT(node->kid[0]->end, 3);
-    CHECK_INT(node->kid[1]->pos, 5);
-    CHECK_INT(node->kid[1]->end, 9);
-}
-
 TEST(parse_key_no_memory)
 {
     lang_no_memory("[w, $k[0], (1 + 2), 'x', 0..3, layer{0..3}, f\"{a}\", a, b, c, d, e, g, h, i]",

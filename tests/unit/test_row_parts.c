@@ -91,35 +91,6 @@ TEST(row_parts_text_keys)
     }
 }
 
-/* Training goes on in the same bits: states of a row_sparse weight, lazy updates, counts. */
-TEST(row_parts_training_goes_on)
-{
-    own_kv *half = NULL;
-    kv_key key = {3, NULL};
-    kv_opt params[] = {{"learning_rate", "0.1"}, {"wd", "0.01"}};
-    IN_FOLDER(FILE_NAME, "states.safetensors");
-    own_kv *s = make("local");
-    init_with(s, key, rows(KV_FLOAT32, 5, (int64_t[]){0, 1, 2, 3, 4}, (double[]){1, 2, 3, 4, 5}));
-    CHECK_OK(kv_set_optimizer(s, "adam", params, 2, &e));
-    for (int step = 0; step < 6; step++) {
-        kv_array *g = rows(KV_FLOAT32, 2, (int64_t[]){step % 3, 4}, (double[]){0.5, -0.25});
-        CHECK_OK(kv_push(s, &key, 1, &g, NULL, &e));
-        if (step == 2) {
-            CHECK_OK(kv_save(s, FILE_NAME, &e));
-            CHECK_OK(kv_load(&half, FILE_NAME, &e));
-            CHECK_OK(kv_save_states(s, "states.safetensors", 0, &e));
-            CHECK_OK(kv_load_states(half, "states.safetensors", &e));
-        }
-        if (step > 2)
-            push_one(half, key, g);
-        else
-            kv_array_unref(g);
-    }
-    kv_array *out = rows(KV_FLOAT32, 0, NULL, NULL);
-    CHECK_OK(kv_pull(s, &key, 1, &out, &(kv_call){.flags = KV_FILL_SPARSE}, &e));
-    check(half, key, out);
-}
-
 /* Other tools find the rows and their ids by name. */
 TEST(row_parts_names)
 {

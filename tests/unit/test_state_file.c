@@ -261,49 +261,6 @@ TEST(state_file_says_what_it_holds)
 
 /* ---- Descriptions ---- */
 
-TEST(state_file_describe)
-{
-    seen_rows all = {0}, some = {.last = 2}, one = {0}, plain = {0};
-    own_kv *s = with_rule(NULL, KV_BFLOAT16);
-    CHECK_OK(kv_update_optimizer(s, &(kv_opt){"multi_precision", "true"}, 1, &e));
-    step(s, KV_BFLOAT16, 0); /* only key 7 */
-    CHECK_OK(kv_describe(s, "states", see_rows, &all, &e));
-    CHECK_TEXT(all.text,
-               "key=2 state= dtype= shape= value= bytes=0 t=0 \n"
-               "key=7 state=stored dtype=float32 shape=(3, 4) value= bytes=48 t=1 \n"
-               "key=7 state=m dtype=float32 shape=(3, 4) value= bytes=48 t=1 \n"
-               "key=7 state=h dtype=float32 shape=(3,) value= bytes=12 t=1 \n"
-               "key=7 state=n dtype=int shape= value=1 bytes=0 t=1 \n"
-               "key=7 state=f dtype=float shape= value=1.11 bytes=0 t=1 \n"
-               "key=7 state=b dtype=bool shape= value=true bytes=0 t=1 \n"
-               "key=7 state=z dtype=none shape= value=none bytes=0 t=1 \n");
-    CHECK_ERR(kv_describe(s, "states", see_rows, &some, &e), KV_E_INTERRUPTED, "enough");
-    CHECK_INT(some.rows, 2);
-    CHECK_OK(kv_describe(s, "optimizer", see_rows, &one, &e));
-    CHECK_TEXT(one.text, "optimizer=kinds num_update=1 learning_rate=0.01 "
-                         "total=0.4085714285714286 \n");
-    kv_free(s);
-
-    const kv_opt params[] = {{"lr_scheduler", "factor(step=1, factor=0.5, base_lr=0.5)"},
-                             {"learning_rate", "none"}};
-    one = (seen_rows){0};
-    s = with("sgd", KV_FLOAT32, params, 2);
-    step(s, KV_FLOAT32, 1);
-    step(s, KV_FLOAT32, 1);
-    CHECK_OK(kv_describe(s, "optimizer", see_rows, &one, &e));
-    CHECK_TEXT(one.text,
-               "optimizer=sgd num_update=2 learning_rate=0.25 schedule=factor(base_lr=0.5, "
-               "warmup_steps=0, warmup_mode=\"linear\", warmup_begin_lr=0.0, step=1, "
-               "factor=0.5, stop_factor_lr=1e-08) \n");
-    /* a description changes nothing: the schedule stands where it stood */
-    CHECK_OK(kv_describe(s, "states", see_rows, &plain, &e));
-    CHECK_TEXT(plain.text, "key=2 state= dtype= shape= value= bytes=0 t=2 \n"
-                           "key=7 state= dtype= shape= value= bytes=0 t=2 \n");
-    CHECK_OK(kv_set_updater(s, NULL, NULL, NULL, &e));
-    CHECK_CODE(kv_describe(s, "states", see_rows, &plain, &e), KV_E_VALUE);
-    CHECK_CODE(kv_describe(s, "optimizer", see_rows, &plain, &e), KV_E_VALUE);
-}
-
 TEST(state_file_describe_without_memory)
 {
     own_kv *s = with_rule(NULL, KV_FLOAT32);

@@ -323,20 +323,6 @@ TEST(store_file_wrong_first_names)
     malformed("the states of an optimizer, not a store");
 }
 
-/* A later format may have names that this version does not know: the format is what is told. */
-TEST(store_file_of_a_later_format)
-{
-    checkpoint_text pairs[] = {{"kvstore.format", "2"}, {"kvstore.later", "1"}};
-    own_array *a = filled(1);
-    safetensors_item item = {"w", a};
-    IN_FOLDER(FILE_NAME, NULL);
-    write_metadata(&item, 1, pairs, 2);
-    kv *s = NULL;
-    int rc = kv_load(&s, FILE_NAME, &e);
-    CHECK_TEXT(e.hint, "a later version wrote it");
-    CHECK_FAILED(rc, KV_E_FORMAT, "w.kvs: a store in format \"2\", this version reads format 1");
-}
-
 /* A key of all rows, and one of some rows, with the same name. */
 TEST(store_file_keys_that_stand_in_it_twice)
 {
@@ -625,25 +611,6 @@ static kv *trained(const char *rule, const kv_opt *params, int n)
     s = NULL;
     CHECK_OK(kv_load(&s, FILE_NAME, &e));
     return s;
-}
-
-/* Two pushes of 1 with momentum: the second step is 1.5 times the rate where the momentum stays. */
-TEST(store_file_first_optimizer_keeps_states)
-{
-    kv_opt params[] = {{"learning_rate", "1"}, {"momentum", "0.5"}};
-    kv_opt faster = {"learning_rate", "2"};
-    IN_FOLDER(FILE_NAME, NULL);
-    own_kv *s = trained("sgd", params, 2);
-    CHECK_OK(kv_set_optimizer(s, "sgd", (kv_opt[]){faster, params[1]}, 2, &e));
-    CHECK_INT(kv_states_dropped(s), 0);
-    push_one(s, name("w"), filled(1));
-    CHECK(number_of(s, name("w")) == -1 - 2 - 0.5);
-    CHECK_INT(info_at(s, 0).pushes, 2);
-
-    CHECK_OK(kv_set_optimizer(s, "sgd", params, 2, &e)); /* the second one */
-    CHECK_INT(kv_states_dropped(s), 1);
-    push_one(s, name("w"), filled(1));
-    CHECK(number_of(s, name("w")) == -3.5 - 1);
 }
 
 TEST(store_file_other_updaters_drop_states)
