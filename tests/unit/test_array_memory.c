@@ -207,10 +207,10 @@ static int pending(void)
 }
 
 /* Ends an operation at each of its allocations, which fails alone (-1) or with those behind it (1),
- * or at each of its questions (0). Returns how many there were. */
+ * or at some of its questions (0). Returns how many there were. */
 static int64_t end_each(operation *run, const operands *x, int sign, kv_array *const *expected)
 {
-    for (int64_t n = 1;; n++) {
+    for (int64_t n = 1;; n += sign ? 1 : 1 + n / 4) {
         kv_array *got[RESULTS] = {NULL};
         kv_err e = {0};
         said_no = (int)n - 1;
@@ -222,7 +222,7 @@ static int64_t end_each(operation *run, const operands *x, int sign, kv_array *c
         stop_ask(NULL);
         CHECK(n < (sign ? CALLS_MOST : QUESTIONS_MOST));
         if (rc == KV_OK) {
-            CHECK(sign || questions == said_no);
+            CHECK(sign || questions <= said_no);
             CHECK(same(got, expected));
             release(got);
             return n - 1;

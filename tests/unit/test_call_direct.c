@@ -37,23 +37,6 @@ static int64_t pushes_of(kv *s, int key)
     return info_of(s, keys[key]).pushes;
 }
 
-/* A mistake in the last pair leaves the keys before it as they were. */
-TEST(direct_changes_all_or_nothing)
-{
-    own_kv *s = store_of_three();
-    own_array *small = of(KV_FLOAT32, 4, 8), *large = of(KV_FLOAT32, 5, 8);
-    kv_array *values[] = {small, small, large}, *outs[] = {small, small, large};
-    uint64_t before = kv_changes(s);
-    CHECK_ERR(kv_push(s, keys, 3, values, NULL, &e), KV_E_SHAPE,
-              "key 3 holds (4,), this value has shape (5,)");
-    check_holds(s, 0, 1);
-    check_holds(s, 1, 2);
-    CHECK_INT(pushes_of(s, 0), 0);
-    CHECK(kv_changes(s) == before);
-    CHECK_CODE(kv_pull(s, keys, 3, outs, NULL, &e), KV_E_SHAPE);
-    CHECK(first_of(small) == 8);
-}
-
 enum { EACH = 3, ALL = 3 * EACH };
 
 /* Arrays of `first`, `first` + by, … for the keys, so many of each. */
@@ -149,28 +132,6 @@ TEST(direct_pulls_an_array_twice)
     CHECK_OK(kv_pull(s, keys, 3, outs, NULL, &e));
     CHECK(first_of(out) == 3);
     kv_array_unref(out);
-}
-
-/* Values of another dtype are converted first, which an operation does. */
-TEST(direct_leaves_other_dtypes_to_an_operation)
-{
-    own_kv *s = store_of_three();
-    own_arrays *values[] = {of(KV_FLOAT32, 4, 10), of(KV_INT32, 4, 20), NULL};
-    const kv_key twice[] = {keys[0], keys[0]};
-    CHECK_OK(kv_push(s, twice, 2, values, NULL, &e));
-    check_holds(s, 0, 30);
-}
-
-/* What a transaction has kept is not overwritten. */
-TEST(direct_keeps_what_others_hold)
-{
-    own_kv *s = store_of_three();
-    own_array *value = of(KV_FLOAT32, 4, 10);
-    CHECK_OK(kv_begin(s, &e));
-    CHECK_OK(kv_push(s, keys, 1, &value, NULL, &e));
-    check_holds(s, 0, 10);
-    CHECK_OK(kv_rollback(s, &e));
-    check_holds(s, 0, 1);
 }
 
 static int end_nothing(engine_op *op, kv_err *e)

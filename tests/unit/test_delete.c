@@ -61,21 +61,6 @@ TEST(delete_keeps_the_order_of_integer_keys)
     check_keys(s, "-2=9 3=3 5=50 7=7 ");
 }
 
-TEST(delete_makes_room_for_another_shape_and_kind)
-{
-    own_kv *s = make("local");
-    init_with(s, id(3), filled(1));
-    push_one(s, id(3), filled(2));
-    delete_one(s, id(3));
-    CHECK_INT(kv_num_keys(s), 0);
-    init_with(s, id(3), array_full(KV_INT8, 1, (int64_t[]){3}, 5, cpu0));
-    kv_info info = info_of(s, id(3));
-    CHECK(info.dtype == KV_INT8 && info.ndim == 1 && info.pushes == 0);
-    delete_one(s, id(3));
-    init_with(s, name("w"), filled(4));
-    check_keys(s, "w=4 ");
-}
-
 TEST(delete_of_no_keys_changes_nothing)
 {
     own_kv *s = with_names("local");
@@ -249,15 +234,6 @@ TEST(delete_and_rename_errors)
     check_keys(s, "d=0 b=1 e=2 c=3 ");
 }
 
-TEST(delete_says_that_a_key_is_gone)
-{
-    own_array *out = filled(0);
-    own_kv *s = with_names("local");
-    kv_key a = name("a");
-    delete_one(s, a);
-    CHECK_ERR(kv_pull(s, &a, 1, &out, NULL, &e), KV_E_KEY, "there is no key \"a\"");
-}
-
 /* An updater may not take its own keys away. */
 static int delete_within(void *arg, const kv_key *key, kv_array *input, kv_array *stored,
                          kv_err *why)
@@ -305,34 +281,6 @@ TEST(delete_waits_for_what_is_under_way)
         check_array(out, 7);
     }
     CHECK_INT(kv_num_keys(s), 0);
-}
-
-TEST(delete_and_rename_are_rolled_back)
-{
-    own_kv *s = with_names("local");
-    push_one(s, name("a"), filled(9));
-    uint64_t before = kv_changes(s);
-    CHECK_OK(kv_begin(s, &e));
-    push_one(s, name("a"), filled(10));
-    init_with(s, name("new"), filled(3));
-    delete_one(s, name("b"));
-    rename_one(s, name("c"), name("b"));
-    rename_one(s, name("a"), name("c"));
-    push_one(s, name("b"), filled(11));
-    delete_one(s, name("new"));
-    check_keys(s, "d=0 c=10 b=11 ");
-    init_with(s, name("a"), array_full(KV_INT32, 0, NULL, 1, cpu0));
-    CHECK_OK(kv_rollback(s, &e));
-    check_keys(s, "d=0 b=1 a=9 c=3 ");
-    CHECK_INT(pushes(s, name("a")), 1);
-    CHECK(kv_changes(s) == before);
-    kv_info info;
-    CHECK_CODE(kv_find(s, &(kv_key){.name = "new"}, &info, &e), KV_E_KEY);
-    CHECK_OK(kv_begin(s, &e));
-    delete_one(s, name("d"));
-    rename_one(s, name("c"), name("x"));
-    CHECK_OK(kv_commit(s, &e));
-    check_keys(s, "b=1 a=9 x=3 ");
 }
 
 /* A store that is released within a transaction, and one whose keys of one kind come back. */

@@ -90,11 +90,6 @@ static void check_products(void)
             check_product(dtypes[k], sizes[i][0], sizes[i][1], sizes[i][2]);
 }
 
-TEST(dot_order)
-{
-    check_products();
-}
-
 TEST(dot_order_on_one_thread)
 {
     setenv("KVSTORE_THREADS", "1", 1);

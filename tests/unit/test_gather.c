@@ -131,5 +131,5 @@ TEST(gather_for_rules)
         check_lazy(KV_FLOAT64, 700, widths[i]);
         check_lazy(KV_FLOAT16, 700, widths[i]);
     }
-    check_lazy(KV_FLOAT32, 700001, 1); /* several threads */
+    check_lazy(KV_FLOAT32, 300001, 1); /* several threads */
 }

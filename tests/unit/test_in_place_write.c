@@ -223,23 +223,6 @@ TEST(in_place_file_changes_meanwhile)
     }
 }
 
-static int always(void)
-{
-    return 1;
-}
-
-TEST(in_place_interrupted)
-{
-    SMALL_CHANGE();
-    put_file(NAME, m->a, m->bytes);
-    in_place *j = MADE(in_place, in_place_open, NAME);
-    CHECK_OK(put_all(j, m, &e));
-    stop_ask(always);
-    CHECK_ERR(in_place_commit(j, &e), KV_E_INTERRUPTED, "interrupted");
-    stop_ask(NULL);
-    check_holds(m->a, m->bytes);
-}
-
 /* Every allocation fails in turn: the file is A and the call failed, or the next reader makes it B.
  */
 TEST(in_place_without_memory)
@@ -258,21 +241,4 @@ TEST(in_place_without_memory)
         CHECK(holds(NAME, code ? m->a : m->b, m->bytes) || holds(NAME, m->b, m->bytes));
         check_alone();
     }
-}
-
-/* A file that is larger than the limit of the process: the journal finds it first. */
-TEST(in_place_disk_full)
-{
-    own_model *m = model_new(100000);
-    struct rlimit no_room = {50000, RLIM_INFINITY}, old;
-    model_change(m, HEADER, 60000);
-    IN_FOLDER(NAME, NULL);
-    put_file(NAME, m->a, m->bytes);
-    signal(SIGXFSZ, SIG_IGN);
-    getrlimit(RLIMIT_FSIZE, &old);
-    no_room.rlim_max = old.rlim_max;
-    CHECK(setrlimit(RLIMIT_FSIZE, &no_room) == 0);
-    CHECK_ERR(change(m, NAME, &e), KV_E_IO, "cannot write \"" JOURNAL ".tmp\": File too large");
-    CHECK(setrlimit(RLIMIT_FSIZE, &old) == 0);
-    check_holds(m->a, m->bytes);
 }

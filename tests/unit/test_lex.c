@@ -42,36 +42,6 @@ static void check_tokens(const char *text, const char *want)
     CHECK_TEXT(buf_text(&out), want);
 }
 
-TEST(lex_blanks)
-{
-    check_tokens("", "");
-    check_tokens("a-b", "_n:a - n:b_");
-    check_tokens("a - b", "_n:a_ _-_ _n:b_");
-    check_tokens("a -b", "_n:a_ _- n:b_");
-    check_tokens("a\t-\tb\r\nc", "_n:a_ _-_ _n:b_ $ _n:c_");
-    check_tokens("a \\\n b", "_n:a_ _n:b_");
-    check_tokens("a\\\r\nb", "_n:a_ _n:b_");
-    check_tokens("a -\\\nb", "_n:a_ _-_ _n:b_");
-    check_tokens("a;b\n;", "_n:a $ n:b_ $ $");
-}
-
-/* Text that is copied from a page has prompts, and between them outputs. */
-TEST(lex_prompts)
-{
-    check_tokens(">>> a\n>>>\n>>> b", "_n:a_ $ $ _n:b_");
-    check_tokens("  >>> a\n  ...   b\n  ...", "_n:a_ $ _n:b_ $");
-    check_tokens("kv> a\n..> b\nkv:b*> c\nkv[1/2]> d", "_n:a_ $ _n:b_ $ _n:c_ $ _n:d_");
-    check_tokens("# why\n\n>>> a\n[[ 1.\n b]]\n>>> c", "$ $ _n:a_ $ $ $ _n:c_");
-    /* without one in the first line all lines count */
-    check_tokens("a\n>>> b\nc", "_n:a_ $ _n:b_ $ _n:c_");
-    check_tokens("... a\nb", "_n:a_ $ _n:b_");
-    /* no prompts */
-    check_tokens(">>>a", "_>> > n:a_");
-    check_tokens("a >>> b", "_n:a_ _>> >_ _n:b_");
-    check_tokens("kv>a", "_n:kv > n:a_");
-    check_tokens("kvb> a", "_n:kvb >_ _n:a_");
-}
-
 /* Nothing of a report that was pasted is a token. */
 TEST(lex_reports)
 {
@@ -96,47 +66,6 @@ TEST(lex_reports)
     check_tokens("  3 :a", "_i:3_ _: n:a_");
     check_tokens("'t:3:8: error[key]: '", "_s:'t:3:8: error[key]: '_");
     check_tokens("t:3: error[key]", "_n:t : i:3 :_ _n:error [ n:key ]_");
-}
-
-TEST(lex_in_brackets)
-{
-    static const char *const cases[][2] = {
-        {"{\n  3 : a\n}", "_{_ _i:3_ _:_ _n:a_ _}_"}, /* no report */
-        {"a\n... , b", "_n:a_ _..._ _,_ _n:b_"},      /* no prompt */
-        {">>> a\n... , b", "_n:a_ _,_ _n:b_"},
-        {"a\n\n# c\n b;", "_n:a_ _n:b $"}, /* newlines are blanks */
-    };
-    for (int i = 0; i < 4; i++) {
-        own_buf out = {0};
-        dump_tokens(&out, cases[i][0], strlen(cases[i][0]), true);
-        CHECK_TEXT(buf_text(&out), cases[i][1]);
-    }
-}
-
-TEST(lex_comments)
-{
-    check_tokens("# all", "");
-    check_tokens("#all\na # b ; c\n\t# d", "$ _n:a_ $");
-    check_tokens("a#b", "_n:a # n:b_");
-    check_tokens("a;#b", "_n:a $ # n:b_");
-    check_tokens("a \\\n# b", "_n:a_");
-    check_tokens("\xef\xbb\xbf# c\nb", "$ _n:b_");
-    check_tokens("\xef\xbb\xbf" "a", "_n:a_");
-    check_tokens("a \xef\xbb\xbf", "_n:a_ ! 3-4 the character U+FEFF does not belong here");
-}
-
-TEST(lex_numbers)
-{
-    check_tokens("0 007 3..5 1..-2", "_i:0_ _i:007_ _i:3 .. i:5_ _i:1 .. - i:2_");
-    check_tokens("1.5 .5 1e3 1E-3 2.5e+10", "_f:1.5_ _f:.5_ _f:1e3_ _f:1E-3_ _f:2.5e+10_");
-    check_tokens("1.5..2.5", "_f:1.5 .. f:2.5_");
-    check_tokens("3.f 3. x", "_i:3 . n:f_ _f:3._ _n:x_");
-    check_tokens("[1.,2.] 1.e3 1.E-2 2.*3 0..1",
-                 "_[ f:1. , f:2. ]_ _f:1.e3_ _f:1.E-2_ _f:2. * i:3_ _i:0 .. i:1_");
-    check_tokens("1.e 1.sqrt 1...3", "_i:1 . n:e_ _i:1 . n:sqrt_ _i:1 ... i:3_");
-    check_tokens("9223372036854775807", "_i:9223372036854775807_");
-    check_tokens("1e308", "_f:1e308_");
-    check_tokens("1e-999", "_f:1e-999_");
 }
 
 TEST(lex_numbers_that_are_none)
@@ -165,63 +94,6 @@ TEST(lex_two_to_63)
     token t = lex_next(&lx);
     CHECK_INT(t.kind, TOK_INT);
     CHECK(t.integer == INT64_MIN);
-}
-
-TEST(lex_signs)
-{
-    check_tokens("-> >> .. ... ** //", "_->_ _>>_ _.._ _..._ _**_ _//_");
-    check_tokens("==!=<=>=+=-=*=/=<<", "_== != <= >= += -= *= /= <<_");
-    check_tokens("->>", "_-> >_");
-    check_tokens("....", "_... ._");
-    check_tokens("***", "_** *_");
-    check_tokens("()[]{},:.+-*/%<>|=@$!?", "_( ) [ ] { } , : . + - * / % < > | = @ $ ! ?_");
-    check_tokens("a & b", "_n:a_ ! 3-4 `&` does not belong here");
-    check_tokens("`", "! 1-2 ``` does not belong here");
-    check_tokens("a \\ b", "_n:a_ ! 3-4 `\\` does not belong here");
-    check_tokens("x“y", "! 2-3 `“` does not belong here");
-    check_tokens("3 − é", "_i:3_ ! 3-4 `−` does not belong here");
-    check_tokens("x =\u00a03", "_n:x_ _= ! 4-5 the character U+00A0 does not belong here");
-    check_tokens("'“' # ×", "_s:'“'_");
-    check_tokens("\x01", "! 1-2 the control character \\x01 does not belong here");
-    check_tokens("a\x7f", "_n:a ! 2-3 the control character \\x7f does not belong here");
-}
-
-TEST(lex_names)
-{
-    check_tokens("a _b c9 \xc3\xa4\xe2\x82\xac f",
-                 "_n:a_ _n:_b_ _n:c9_ _n:\xc3\xa4\xe2\x82\xac_ _n:f_");
-    check_tokens("a\xff" "b", "! 2-3 the byte \\xff is not UTF-8");
-    check_tokens("\xc3", "! 1-2 the byte \\xc3 is not UTF-8");
-    check_tokens("\xed\xa0\x80", "! 1-2 the byte \\xed is not UTF-8");
-}
-
-TEST(lex_quotes)
-{
-    check_tokens("'a' \"b\" f'c' f\"d\"", "_s:'a'_ _s:\"b\"_ _F:f'c'_ _F:f\"d\"_");
-    check_tokens("'a\\' 'b'", "_s:'a\\' ' ! 7-8 there are no texts of bytes");
-    check_tokens("'a\\\\' r'\\\\'", "_s:'a\\\\'_ _s:r'\\\\'_");
-    check_tokens("r'a' rf\"b\" F'c' u'd'", "_s:r'a'_ _F:rf\"b\"_ _F:F'c'_ _s:u'd'_");
-    check_tokens("\"\"\"a\n\"b\"\"\" ''''''", "_s:\"\"\"a\n\"b\"\"\"_ _s:''''''_");
-    check_tokens("'''a\n''b''' \"\"", "_s:'''a\n''b'''_ _s:\"\"_");
-    check_tokens("'''a", "! 1-4 the quote that opens here is not closed");
-    check_tokens("b'a'", "! 1-2 there are no texts of bytes");
-    check_tokens("x \"a\\\nb\"", "_n:x_ _s:\"a\\\nb\"_");
-    check_tokens("\"a\\\"b\" x", "_s:\"a\\\"b\"_ _n:x_");
-    check_tokens("xf'a'", "_n:xf s:'a'_");
-    check_tokens("x 'a\nb'", "_n:x_ ! 3-4 the quote that opens here is not closed");
-    check_tokens("\"a\\", "! 1-2 the quote that opens here is not closed");
-    check_tokens("f\"a", "! 2-3 the quote that opens here is not closed");
-    check_tokens("'# no comment'", "_s:'# no comment'_");
-    check_tokens("'any \xff byte'", "_s:'any \xff byte'_");
-}
-
-TEST(lex_options)
-{
-    check_tokens("a --b --c-d --e_f9=1", "_n:a_ _o:--b_ _o:--c-d_ _o:--e_f9 = i:1_");
-    check_tokens("a--b", "_n:a - - n:b_");
-    check_tokens("a --1", "_n:a_ _- - i:1_");
-    check_tokens("--a--b", "_o:--a - - n:b_");
-    check_tokens("(--a)", "_( - - n:a )_");
 }
 
 TEST(lex_nul_bytes)

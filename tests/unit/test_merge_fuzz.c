@@ -140,7 +140,7 @@ TEST(merge_fuzz_seeds)
 TEST(merge_fuzz_rules)
 {
     drawn = 0;
-    run_many(60000, false, 1000);
+    run_many(25000, false, 400);
 }
 
 TEST(merge_fuzz_memory)

@@ -53,49 +53,10 @@ static float *merged(merge_case c)
                   ##__VA_ARGS__})
 #define CASE(...) CASE_OF(TENSOR_TYPE_END, __VA_ARGS__)
 
-TEST(merge_run_linear)
-{
-    IN_FOLDER("out.safetensors", NULL);
-    buf files[3];
-    float *x[3];
-    static const double weights[] = {1, 2, 3};
-    make_files(files, x, 3, 1);
-    float *y = merged(CASE(
-        3, false, "{ merged = sum([w * m for m, w in zip(models, weights)]) / sum(weights) }",
-        .weights = weights));
-    for (int i = 0; i < SIZE; i++)
-        CHECK(y[i] == (x[0][i] + 2 * x[1][i] + 3 * x[2][i]) / 6);
-    free(y);
-    release_files(files, x, 3);
-}
-
 static int by_size(const void *a, const void *b)
 {
     float x = *(const float *)a, y = *(const float *)b;
     return (x > y) - (x < y);
-}
-
-TEST(merge_run_largest)
-{
-    IN_FOLDER("out.safetensors", NULL);
-    buf files[2];
-    float *x[2];
-    make_files(files, x, 2, 1);
-    float *y = merged(
-        CASE(1, true, "{ merged = base + largest(models[0] - base, floor(0.2 * size(base))) }"));
-    float *sorted = malloc(SIZE * sizeof *sorted);
-    for (int i = 0; i < SIZE; i++)
-        sorted[i] = fabsf(x[0][i] - x[1][i]);
-    qsort(sorted, SIZE, sizeof *sorted, by_size);
-    int64_t k = (int64_t)(0.2 * SIZE);
-    float least = sorted[SIZE - k];
-    for (int i = 0; i < SIZE; i++) {
-        float d = x[0][i] - x[1][i];
-        CHECK(y[i] == x[1][i] + (fabsf(d) < least ? 0 : d));
-    }
-    free(sorted);
-    free(y);
-    release_files(files, x, 2);
 }
 
 /* Selections in one pass, more than there are inputs: each has terms of its own. */

@@ -163,7 +163,7 @@ TEST(merge_select_samples)
 {
     for (int way = 0; way < WAYS; way++)
         for (int wide = 0; wide < 2; wide++) {
-            check_all(way, 70001, wide, 8192, 1 << 20);
+            check_all(way, 35001, wide, 8192, 1 << 20);
             check_all(way, 30000, wide, 30000, 1 << 20);
         }
 }

@@ -281,11 +281,11 @@ static void check_columns(const char *descr, size_t width, int ndim, const int64
     }
     own_checkpoint *c = NULL;
     CHECK_OK(checkpoint_open_memory(&c, archive.data, archive.n, form ? NAME : "a.npy", &e));
-    tensor_reader *r = MADE(tensor_reader, tensor_reader_new, c, 0);
+    own_tensor_reader *r = MADE(tensor_reader, tensor_reader_new, c, 0);
     CHECK_INT(checkpoint_at(c, 0)->form, TENSOR_STRIDED | (form == 2 ? TENSOR_DEFLATED : 0));
     uint64_t state = 99;
-    for (int k = 0; k < 40; k++) {
-        int64_t at = k < 20 ? k * 300000 : (int64_t)(io_random(&state) % (uint64_t)n);
+    for (int k = 0; k < 16; k++) {
+        int64_t at = k < 8 ? k * 800000 : (int64_t)(io_random(&state) % (uint64_t)n);
         int64_t some = k % 3 ? 300000 : (int64_t)(io_random(&state) % 1000000);
         check_marks(r, n, at, some, width);
     }
@@ -298,13 +298,11 @@ static void check_columns(const char *descr, size_t width, int ndim, const int64
         check_marks(r, n, at + 7, 1000, width);
     }
     check_marks(r, n, 0, 1000, width);
-    tensor_reader_free(r);
 }
 
 TEST(npz_columns)
 {
     check_columns("<f4", 4, 2, (int64_t[]){1600, 700}, 0);
-    check_columns("<f4", 4, 2, (int64_t[]){700, 1600}, 0);
     check_columns("|u1", 1, 2, (int64_t[]){2, 2300000}, 0);
     check_columns("<u2", 2, 2, (int64_t[]){1150000, 2}, 0);
     check_columns("<u8", 8, 3, (int64_t[]){3, 5, 38001}, 0);
@@ -532,7 +530,7 @@ TEST(npz_members)
     add(&m, "a.npy", file, n, false);
     add(&m, "b.txt", file, n, false);
     image mixed = made(&m);
-    checkpoint *c = MADE(checkpoint, checkpoint_open_memory, mixed.data, mixed.n, NAME);
+    own_checkpoint *c = MADE(checkpoint, checkpoint_open_memory, mixed.data, mixed.n, NAME);
     CHECK_INT(checkpoint_count(c), 1);
     checkpoint_close(c);
     restart(&m);
@@ -566,7 +564,6 @@ TEST(npz_members)
     CHECK_TEXT(checkpoint_at(c, 0)->name, "../../a");
     CHECK_TEXT(checkpoint_at(c, 1)->name, "/etc/\033");
     CHECK_TEXT(checkpoint_at(c, 2)->name, "");
-    checkpoint_close(c);
 }
 
 /* Sizes that deflated data do not have. */

@@ -250,8 +250,6 @@ TEST(optimizer_errors)
     CHECK(kv_changes(s) == before);
 }
 
-/* ---- Transactions ---- */
-
 TEST(optimizer_tells_the_option_of_a_value_that_it_refuses)
 {
     static const struct {
@@ -271,24 +269,6 @@ TEST(optimizer_tells_the_option_of_a_value_that_it_refuses)
         CHECK(kv_set_optimizer(s, "sgd", cases[i].params, 3, &e) != KV_OK);
         CHECK_INT(e.option, cases[i].option);
     }
-}
-
-TEST(optimizer_rollback_restores_counts_rates_and_parameters)
-{
-    const kv_opt params[] = {{"lr_scheduler", "factor(1, 0.5, base_lr=1)"}},
-                 changes[] = {{"wd", "0.25"}, {"learning_rate", "64"}};
-    own_kv *s = with(shows, params, 1);
-    push(s, id(0), KV_FLOAT32, 1);
-    push(s, id(0), KV_FLOAT32, 1);
-    CHECK_OK(kv_begin(s, &e));
-    CHECK_OK(kv_update_optimizer(s, changes, 2, &e));
-    check_step(s, id(0), "0  3 32.0 0.25 32.0");
-    CHECK_OK(kv_rollback(s, &e));
-    check_step(s, id(0), "0  3 0.25 0.0 0.25");
-    CHECK_OK(kv_begin(s, &e));
-    CHECK_OK(kv_update_optimizer(s, changes, 2, &e));
-    CHECK_OK(kv_commit(s, &e));
-    check_step(s, id(0), "0  4 32.0 0.25 32.0");
 }
 
 /* Rates that follow a schedule, multipliers and counts are numbers of what was compiled: twice for
@@ -342,31 +322,6 @@ TEST(optimizer_follows_a_parameter_without_compiling)
     }
     CHECK(pulled(s, id(0)) == 8 * (1 + 0.5 + 0.25 + 2 + 0.125));
     CHECK_INT(s->updater.optimizer->ncompiled, 3);
-}
-
-/* Every optimizer: what a rollback undid leaves no bit behind, in weights, states and numbers. */
-TEST(optimizer_rollback_restores_states)
-{
-    static const char *const names[] = {"sgd", "adam", "nadam", "lbsgd", "lars", "lamb", "ftml"};
-    const kv_opt params[] = {{"lr_scheduler", "factor(2, 0.5)"}, {"multi_precision", "true"}};
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        own_kv *s = make_heard(), *plain = make_heard();
-        init_with(s, id(0), filled_as(KV_BFLOAT16, 1, cpu0));
-        init_with(plain, id(0), filled_as(KV_BFLOAT16, 1, cpu0));
-        CHECK_OK(kv_set_optimizer(s, names[i], params, 2, &e));
-        CHECK_OK(kv_set_optimizer(plain, names[i], params, 2, &e));
-        for (int t = 0; t < 6; t++) {
-            CHECK_OK(kv_begin(s, &e));
-            push(s, id(0), KV_BFLOAT16, 7);
-            if (t == 3)
-                CHECK_OK(kv_set_optimizer(s, "adam", NULL, 0, &e));
-            push(s, id(0), KV_BFLOAT16, -3);
-            CHECK_OK(kv_rollback(s, &e));
-            push(s, id(0), KV_BFLOAT16, t + 1);
-            push(plain, id(0), KV_BFLOAT16, t + 1);
-            CHECK(pulled(s, id(0)) == pulled(plain, id(0)));
-        }
-    }
 }
 
 /* Keys for which a rule reads the same share one update; others get their own, and a change of a

@@ -61,91 +61,7 @@ static bool literal(lang_text *t)
     return node != NULL;
 }
 
-TEST(parse_values)
-{
-    LANG_TREES(expression, {"1", "1"}, {"1.5", "1.5"}, {".5", "0.5"},
-               {"'a \"\\n'", "\"a \\x22\\x0a\""}, {"true", "true"}, {"false", "false"},
-               {"none", "none"}, {"inf", "inf"}, {"nan", "nan"}, {"pi", "3.141592653589793"},
-               {"x", "x"}, {"$x", "x"}, {"()", "(,)"}, {"(1)", "1"}, {"(1,)", "(, 1)"},
-               {"(1, 2)", "(, 1 2)"}, {"[]", "[]"}, {"[1]", "[1]"}, {"[1, 2,]", "[1 2]"},
-               {"[[1, 2], [3]]", "[[1 2] [3]]"}, {"(1\n,\n2 # c\n)", "(, 1 2)"},
-               {"\xc3\xa4 + \xe2\x82\xac", "(+ \xc3\xa4 \xe2\x82\xac)"}, {"\xef\xbb\xbfx", "x"},
-               {"x\r", "x"});
-}
-
-TEST(parse_precedence)
-{
-    LANG_TREES(expression,
-        {"1 + 2 * x", "(+ 1 (* 2 x))"},     {"(1 + 2) * x", "(* (+ 1 2) x)"},
-        {"a - b - c", "(- (- a b) c)"},     {"a / b // c % d", "(% (// (/ a b) c) d)"},
-        {"2 ** 3 ** 4", "(** 2 (** 3 4))"}, {"-2 ** 2", "(- (** 2 2))"},
-        {"2 ** -1", "(** 2 (- 1))"},        {"- - + a", "(- (- (+ a)))"},
-        {"-a * -b", "(* (- a) (- b))"},     {"not a == b", "(not (== a b))"},
-        {"not not a", "(not (not a))"},
-        {"a or b and not c", "(or a (and b (not c)))"},
-        {"a and b or c and d", "(or (and a b) (and c d))"},
-        {"a or b or c", "(or (or a b) c)"},   {"a + 1 == b * 2", "(== (+ a 1) (* b 2))"},
-        {"a != b", "(!= a b)"},               {"a < b", "(< a b)"},
-        {"a <= b", "(<= a b)"},               {"a > b", "(> a b)"},
-        {"a >= b", "(>= a b)"},               {"0..3", "(.. 0 3)"},
-        {"a+1..b-1", "(.. (+ a 1) (- b 1))"}, {"10..0 by -2", "(.. 10 0 (- 2))"},
-        {"0..n == r", "(== (.. 0 n) r)"},     {"by + 1", "(+ by 1)"});
-}
-
-TEST(parse_postfixes)
-{
-    LANG_TREES(expression,
-        {"f()", "(f)"}, {"f(1, a + 2)", "(f 1 (+ a 2))"},
-        {"f(1, seed=2, dtype='x',)", "(f 1 seed=2 dtype=\"x\")"},
-        {"f(a == b)", "(f (== a b))"},    {"f (1)", "(f 1)"},
-        {"repeat(a, 2)", "(repeat a 2)"}, {"x.f", "(.f x)"},
-        {"x.f()", "(.f x)"},
-        {"x.f(1).g(y=2).T", "(.T (.g (.f x 1) y=2))"}, {"3 .f", "(.f 3)"},
-        {"a[0]", "(index a 0)"},                       {"a[0, -1]", "(index a 0 (- 1))"},
-        {"a[1:2, :, ::2, 1:, :3, 1:2:3]",
-         "(index a (: 1 2 _) (: _ _ _) (: _ _ 2) (: 1 _ _) (: _ 3 _) (: 1 2 3))"},
-        {"a[..., 0,]", "(index a ... 0)"},       {"a[1..2]", "(index a (.. 1 2))"},
-        {"a[0][1]", "(index (index a 0) 1)"},    {"a [0]", "(index a 0)"},
-        {"a@cpu", "(@ a cpu)"},                  {"a@gpu(1)", "(@ a (gpu 1))"},
-        {"a@gpu(0..3)", "(@ a (gpu (.. 0 3)))"}, {"a@$g", "(@ a g)"},
-        {"a@g[0]", "(@ a (index g 0))"},
-        {"ones(2,3)@gpu(1)*2", "(* (@ (ones 2 3) (gpu 1)) 2)"},
-        {"a@mx.gpu(1)**2", "(** (@ a (gpu 1)) 2)"},  {"a@g", "(@ a g)"},
-        {"a @ b * c / d", "(/ (* (@ a b) c) d)"},    {"2 * a @ b", "(@ (* 2 a) b)"},
-        {"-a@b**2 + c", "(+ (@ (- a) (** b 2)) c)"}, {"a@(b + c)[0]", "(@ a (index (+ b c) 0))"},
-        {"-a.f", "(- (.f a))"}, {"a.f ** 2", "(** (.f a) 2)"}, {"'%d' % x", "(% \"%d\" x)"},
-        {"[1, 2][0]", "(index [1 2] 0)"}, {"(a).T", "(.T a)"}, {"'a'.f", "(.f \"a\")"});
-}
-
-TEST(parse_comprehensions)
-{
-    LANG_TREES(expression,
-        {"[i * 2 for i in 0..3]", "(comp (* i 2) (for i (.. 0 3)))"},
-        {"[ones(2)@gpu(i) for i in [0, 1]]", "(comp (@ (ones 2) (gpu i)) (for i [0 1]))"},
-        {"[ones(2) for 4 gpus]", "(gpus (ones 2) 4)"},
-        {"[ones(2)@gpu(i) for $n cpus]", "(cpus (@ (ones 2) (gpu i)) n)"},
-        {"a < b < c", "(chain (< a b) (< none c))"},
-        {"a if b else c if d else e", "(choice b a (choice d c e))"},
-        {"a if b or c else d or e", "(choice (or b c) a (or d e))"},
-        {"a in b and not c not in d", "(and (in a b) (not (not in c d)))"},
-        {"a is none", "(is a none)"},                  {"a is not b", "(is not a b)"},
-        {"a < b in c", "(chain (< a b) (in none c))"}, {"{}", "(dict)"},
-        {"{'a': 1, b: c if d else e,}", "(dict \"a\" 1 b (choice d c e))"},
-        {"{k: v for k, v in d if v}", "(comp (, k v) (for (, k v) d) (if v))"},
-        {"[x for (a, b), c in d for x in a if b if c]",
-         "(comp x (for (, (, a b) c) d) (for x a) (if b) (if c))"},
-        {"sum(x for x in l)", "(sum (comp x (for x l)))"},
-        {"[[i + j for i in a] for j in b]", "(comp (comp (+ i j) (for i a)) (for j b))"},
-        {"[[ones(shape) for 4 gpus]]*len(keys)", "(* [(gpus (ones shape) 4)] (len keys))"});
-}
-
 /* ---- The two modes ---- */
-
-TEST(parse_blanks_mean_nothing_in_expressions)
-{
-    LANG_TREES(expression, {"1 -2", "(- 1 2)"}, {"1- 2", "(- 1 2)"}, {"a (1)", "(a 1)"},
-               {"a [0]", "(index a 0)"}, {"a @cpu", "(@ a cpu)"}, {"a .T", "(.T a)"});
-}
 
 TEST(parse_blanks_separate_values)
 {
@@ -235,25 +151,6 @@ TEST(parse_angles_redirect)
 
 /* ---- Texts ---- */
 
-TEST(parse_escapes)
-{
-    LANG_TREES(expression,
-        {"'a\\nb'", "\"a\\x0ab\""}, {"r'a\\nb\\''", "\"a\\x5cnb\\x5c'\""},
-        {"\"\\a\\b\\f\\v\\101\\7\\1234\"", "\"\\x07\\x08\\x0c\\x0bA\\x07S4\""},
-        {"\"\\u20AC\\U0001f600\"", "\"\xe2\x82\xac\xf0\x9f\x98\x80\""},
-        {"'ab\\q\\d'", "\"ab\\x5cq\\x5cd\""}, {"'a\\\nb'", "\"ab\""},
-        {"'a\\\r\nb'", "\"ab\""},
-        {"\"\"\"a\r\n\"b\"\n\"\"\"", "\"a\\x0a\\x22b\\x22\\x0a\""},
-        {"('a' \"b\"\nr'\\c')", "\"ab\\x5cc\""},
-        {"\"\\n\\t\\r\\\"\\\\\\'\"", "\"\\x0a\\x09\\x0d\\x22\\x5c'\""},
-        {"\"\\x41\\x1b\\x7a\"", "\"A\\x1bz\""}, {"\"\\xe9\\xFF\"", "\"\xc3\xa9\xc3\xbf\""},
-        {"\"\\u{41}\\u{e9}\\u{20AC}\\u{1f600}\\u{10ffff}\"",
-         "\"A\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80\xf4\x8f\xbf\xbf\""},
-        {"\"\\u{7f}\\u{80}\\u{7ff}\\u{800}\\u{ffff}\\u{10000}\"",
-         "\"\x7f\xc2\x80\xdf\xbf\xe0\xa0\x80\xef\xbf\xbf\xf0\x90\x80\x80\""},
-        {"\"{a}\"", "\"{a}\""}, {"''", "\"\""});
-}
-
 #define UNKNOWN_ESCAPE \
     "unknown escape in a text; known are \\n \\t \\r \\\" \\\\ \\xNN \\uNNNN " \
     "\\u{…}"
@@ -271,34 +168,6 @@ TEST(parse_errors_of_escapes)
         {"\"\\u{0}\"", "1:2-7", "a text cannot hold this character"},
         {"\"\\u{d800}\"", "1:2-10", "a text cannot hold this character"},
         {"\"\\u{110000}\"", "1:2-12", "a text cannot hold this character"});
-}
-
-TEST(parse_formatted_texts)
-{
-    LANG_TREES(expression,
-        {"f''", "(f)"}, {"f\"a\"", "(f \"a\")"},
-        {"f\"{a}\"", "(f {a})"},
-        {"f\"a {b} c{d+1}\"", "(f \"a \" {b} \" c\" {(+ d 1)})"},
-        {"f\"{x:.3f} {y:d}\"", "(f {x :.3f} \" \" {y :d})"},
-        {"f\"{x:}\"", "(f {x :})"}, {"f\"{{{a}}}\"", "(f \"{\" {a} \"}\")"},
-        {"f\"{{}}\"", "(f \"{}\")"},
-        {"f\"{a[1:2]}\"", "(f {(index a (: 1 2 _))})"},
-        {"f\"{a[1:2]:g}\"", "(f {(index a (: 1 2 _)) :g})"},
-        {"f\"{ (1, 2)[0] : 5d}\"", "(f {(index (, 1 2) 0) : 5d})"},
-        {"f\"{'x'}\"", "(f {\"x\"})"}, {"f\"{f'{a}'}\"", "(f {(f {a})})"},
-        {"f'a\\n{b}'", "(f \"a\\x0a\" {b})"},
-        {"rf'\\n{b}\\d'", "(f \"\\x5cn\" {b} \"\\x5cd\")"},
-        {"f\"\\{a}\"", "(f \"\\x5c\" {a})"},
-        {"f\"{a!r}{b!s:>5}\"", "(f {a !r} {b !s :>5})"},
-        {"f\"{a=}{b = :.2f}{c=!s}\"", "(f \"a=\" {a !r} \"b = \" {b :.2f} \"c=\" {c !s})"},
-        {"f\"{a:{w}}{b:>{w}.{p+1}f}\"",
-         "(f {a :(f \"\" {w})} {b :(f \">\" {w} \".\" {(+ p 1)} \"f\")})"},
-        {"f\"{a!=b}{a==b}\"", "(f {(!= a b)} {(== a b)})"},
-        {"('a{' f'{b}' \"}c\")", "(f \"a{\" {b} \"}c\")"},
-
-        {"f\"\\n{b}\\u{e9}{c}\\x7b\"", "(f \"\\x0a\" {b} \"\xc3\xa9\" {c} \"{\")"},
-        {"f\"\\\"{a}\\\"\"", "(f \"\\x22\" {a} \"\\x22\")"},
-        {"f\"{a < b}\"", "(f {(< a b)})"}, {"f\"{a}{b}\" + c", "(+ (f {a} {b}) c)"});
 }
 
 TEST(parse_errors_of_formatted_texts)
@@ -504,41 +373,6 @@ TEST(parse_incomplete)
             printf("# in: %s\n", rows[i].text);
         CHECK_INT(t.p.lx.incomplete, rows[i].incomplete);
     }
-}
-
-/* ---- Places of nodes ---- */
-
-static void check_place(const char *text, uint32_t pos, uint32_t end)
-{
-    LANG_TEXT(t, text);
-    const ast *node = parse_expr(&t.p, false);
-    CHECK(node != NULL);
-    if (node->pos != pos || node->end != end)
-        printf("# in: %s\n", text);
-    CHECK_INT(node->pos, pos);
-    CHECK_INT(node->end, end);
-}
-
-TEST(parse_places)
-{
-    check_place(" a + b # c", 1, 6);
-    check_place("a # c\n", 0, 1);
-    check_place("(a) # c", 0, 3);
-    check_place("( a )", 0, 5);
-    check_place("f(1) \\\n", 0, 4);
-    check_place("a[0] ", 0, 4);
-    check_place("-a ", 0, 2);
-    check_place("a.f ", 0, 3);
-    check_place("a.f(1) ", 0, 6);
-    check_place("a@cpu ", 0, 5);
-    check_place("0..3 ", 0, 4);
-    check_place("[a for a in b] ", 0, 14);
-    check_place("@a.csv ", 0, 6);
-    check_place("@a.st#b ", 0, 7);
-    check_place("f\"{a}\" ", 0, 6);
-    check_place("-9223372036854775808 ", 0, 20);
-    check_place("(a, b) ", 0, 6);
-    check_place("$a ", 0, 2);
 }
 
 /* ---- Limits ---- */

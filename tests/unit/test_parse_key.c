@@ -14,63 +14,6 @@ static bool keys(lang_text *t)
     return true;
 }
 
-TEST(parse_key_words)
-{
-    LANG_TREES(keys, {"w", "(key w)"}, {"fc1.weight", "(key fc1.weight)"},
-               {"a/b:c-d_e", "(key a/b:c-d_e)"}, {"_x9", "(key _x9)"},
-               {"\xc3\xa4\xe2\x82\xac", "(key \xc3\xa4\xe2\x82\xac)"}, {"if", "(key if)"},
-               {"true", "(key true)"}, {"inf", "(key inf)"}, {"f", "(key f)"},
-               {"'any text'", "(key any text)"}, {"\"a\\tb\"", "(key a\tb)"}, {"\"3\"", "(key 3)"},
-               {"''", "(key )"}, {"f'a'", "(key $(f \"a\"))"},
-               {"f\"fc{i}.weight\"", "(key $(f \"fc\" {i} \".weight\"))"}, {"w 3", "(key w) | 3"},
-               {"w;3", "(key w) | ;3"}, {"w -1", "(key w) | -1"}, {"w [0]", "(key w) | [0]"},
-               {"w (b)", "(key w) | (b)"}, {"w}", "(key w) | }"}, {"w # c", "(key w)"},
-               {"w\r\nx", "(key w) | \nx"}, {"w \\\n x", "(key w) | x"},
-               {"w--priority 3", "(key w--priority) | 3"}, {"\"a\" x", "(key a) | x"});
-}
-
-TEST(parse_key_numbers)
-{
-    LANG_TREES(keys, {"3", "(key 3)"}, {"-3", "(key -3)"}, {"00", "(key 0)"},
-               {"9223372036854775807", "(key 9223372036854775807)"},
-               {"-9223372036854775808", "(key -9223372036854775808)"}, {"0..9", "(keys (.. 0 9))"},
-               {"-3..-1", "(keys (.. -3 -1))"}, {"3 -1", "(key 3) | -1"},
-               {"3 - 1", "(key 3) | - 1"}, {"3}", "(key 3) | }"});
-}
-
-TEST(parse_key_lists)
-{
-    LANG_TREES(keys,
-        {"5,7,9", "(keys 5 7 9)"},
-        {"5,w,\"x y\",$k,(1+2),0..3", "(keys 5 w x y $k $(+ 1 2) (.. 0 3))"},
-        {"[5, 7, 9]", "(keys 5 7 9)"}, {"[5,7,9] x", "(keys 5 7 9) | x"},
-        {"[w]", "(keys w)"},           {"[w,]", "(keys w)"},
-        {"[ w # c\n, \"x\"\n]", "(keys w x)"},
-        {"[layer{0..3}.w, conv*, -3]", "(keys ~layer{0..3}.w ~conv* -3)"},
-        {"[$a, $b[0], (c)]", "(keys $a $(index b 0) $c)"},
-        {"a,b -> v", "(keys a b) | -> v"}, {"5 ,7", "(key 5) | ,7"});
-}
-
-TEST(parse_key_patterns)
-{
-    LANG_TREES(keys,
-        {"*", "(keys ~*)"},               {"conv*", "(keys ~conv*)"},
-        {"*.weight", "(keys ~*.weight)"}, {"?", "(keys ~?)"},
-        {"l?.w", "(keys ~l?.w)"},         {"layer{0..3}.w", "(keys ~layer{0..3}.w)"},
-        {"a{-1..10}b{0..1}", "(keys ~a{-1..10}b{0..1})"},
-        {"w{0..3} 1", "(keys ~w{0..3}) | 1"}, {"w{0..3}}", "(keys ~w{0..3}) | }"});
-}
-
-TEST(parse_key_values)
-{
-    LANG_TREES(keys,
-        {"$name", "(key $name)"}, {"$keys [a]", "(key $keys) | [a]"},
-        {"$keys[0]", "(key $(index keys 0))"},
-        {"$keys[0][1:]", "(key $(index (index keys 0) (: 1 _ _)))"},
-        {"$keys (b)", "(key $keys) | (b)"},  {"$a,$b", "(keys $a $b)"},
-        {"(3 - 1) 5", "(key $(- 3 1)) | 5"}, {"(3-1)", "(key $(- 3 1))"});
-}
-
 /* The longest of the signs wins: `w->v` is the key w and a redirect. */
 TEST(parse_key_before_a_redirect)
 {
@@ -173,19 +116,6 @@ TEST(parse_key_depth)
         CHECK(over == (parse_keys(&t.p) == NULL));
         CHECK_TEXT(t.e.text, over ? "nested deeper than 200" : "");
     }
-}
-
-TEST(parse_key_places)
-{
-    LANG_TEXT(t, " [a, 0..3] # c");
-    const ast *node = parse_keys(&t.p);
-    CHECK(node != NULL);
-    CHECK_INT(node->pos, 1);
-    CHECK_INT(node->end, 10);
-    CHECK_INT(node->kid[0]->pos, 2);
-    CHECK_INT(node->kid[0]->end, 3);
-    CHECK_INT(node->kid[1]->pos, 5);
-    CHECK_INT(node->kid[1]->end, 9);
 }
 
 TEST(parse_key_no_memory)

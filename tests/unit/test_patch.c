@@ -40,7 +40,7 @@ TEST(patch_every_type)
     static const int64_t shares[] = {1, 2, 7, 9, 50, 100, 3000};
     for (size_t s = 0; s < sizeof shares / sizeof *shares; s++) {
         model a = {0}, b = {0};
-        model_types(&a, s % 2 ? 300 * 256 : WALK_PIECE + 256 * 40);
+        model_types(&a, s % 4 ? 300 * 256 : WALK_PIECE + 256 * 40);
         copy_model(&b, &a);
         for (int i = 0; i < b.n; i++)
             model_change(&b, i, shares[s]);
@@ -85,7 +85,7 @@ TEST(patch_edges)
 
 TEST(patch_at_random)
 {
-    for (int64_t round = 1 + test_random(8000) / 1000; round > 0; round--) {
+    for (int64_t round = 1 + test_random(3000) / 1000; round > 0; round--) {
         model a = {0}, b = {0};
         random_state = (uint64_t)round + test_seed(0);
         model_types(&a, 256 * random_below(600));
@@ -100,7 +100,7 @@ TEST(patch_at_random)
 TEST(patch_chains)
 {
     enum { N = 5 };
-    for (int64_t round = 1 + test_random(4000) / 1000; round > 0; round--) {
+    for (int64_t round = 1 + test_random(1000) / 1000; round > 0; round--) {
         patch_misfits wrong = {0};
         patch_summary made;
         model m[N] = {0};
@@ -184,7 +184,7 @@ TEST(patch_links)
 
 TEST(patch_in_place)
 {
-    for (int64_t round = 1 + test_random(3000) / 1000; round > 0; round--) {
+    for (int64_t round = 1 + test_random(1000) / 1000; round > 0; round--) {
         const patch_options o = {.unsynced = true};
         patch_place place = PATCH_BESIDE;
         patch_misfits wrong = {0};
@@ -343,7 +343,7 @@ static void fill_weights(model *m, int i, double spread)
     int64_t n = tensor_elements(2, m->shapes[i]);
     for (int64_t k = 0; k < n; k++) {
         double x = 0;
-        for (int j = 0; j < 12; j++)
+        for (int j = 0; j < 3; j++)
             x += (double)(random_next() >> 11) * 0x1p-53 - 0.5;
         float f = (float)(x * spread);
         uint32_t bits;
@@ -385,8 +385,8 @@ TEST(patch_size)
         OWN(model_release) model a = {0}, b = {0}, fresh = {0};
         tensor_type type = way < NSHARES ? TENSOR_BF16 : TENSOR_F32;
         random_state = (uint64_t)way;
-        model_add(&a, "w", type, 3 * WALK_PIECE);
-        model_add(&fresh, "w", type, 3 * WALK_PIECE);
+        model_add(&a, "w", type, WALK_PIECE + 30000);
+        model_add(&fresh, "w", type, WALK_PIECE + 30000);
         fill_weights(&a, 0, 0.02);
         fill_weights(&fresh, 0, 0.02);
         copy_model(&b, &a);

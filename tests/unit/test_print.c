@@ -90,16 +90,6 @@ TEST(print_bfloat16)
     check_print(a, &style, "0.334");
 }
 
-TEST(print_appends)
-{
-    print_style style = print_style_default();
-    own_array *a = io_array(KV_FLOAT32, 1, (int64_t[]){1}, (double[]){1});
-    own_buf b = {0};
-    buf_add(&b, "a = ");
-    CHECK_OK(print_array(&b, a, &style, &e));
-    CHECK_TEXT(buf_text(&b), "a = [1.]");
-}
-
 TEST(print_no_memory)
 {
     own_array *a = io_array(KV_FLOAT32, 2, (int64_t[]){2, 3}, (double[]){1, 2, 3, 4, 5, 6});
@@ -140,30 +130,4 @@ TEST(print_last_item_alone)
     own_buf b = {0};
     CHECK_OK(print_array(&b, a, &style, &e));
     CHECK_TEXT(buf_text(&b), "[... -1.e+20]");
-}
-
-/* By the rules that __repr__ and __str__ of mxnet/numpy/multiarray.py follow; tests/cli/print-mxnet
- * has contexts. */
-TEST(print_as_mxnet)
-{
-    static const struct {
-        kv_dtype dtype;
-        int64_t n;
-        const char *str, *repr;
-    } cases[] = {{KV_FLOAT32, 2, "[0. 1.]", "array([0., 1.])"},
-                 {KV_FLOAT64, 2, "[0. 1.]", "array([0., 1.], dtype=float64)"},
-                 {KV_FLOAT16, 2, "[0. 1.]", "array([0., 1.], dtype=float16)"},
-                 {KV_INT64, 2, "[0 1]", "array([0, 1], dtype=int64)"},
-                 {KV_INT8, 2, "[0 1]", "array([0, 1], dtype=int8)"},
-                 {KV_BOOL, 2, "[False  True]", "array([False,  True])"},
-                 {KV_FLOAT32, 0, "[]", "array([])"},
-                 {KV_INT32, 0, "[]", "array([], dtype=int32)"}};
-    print_style style = print_style_default();
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        own_array *a = io_array(cases[i].dtype, 1, &cases[i].n, (double[]){0, 1});
-        style.format = PRINT_MXNET;
-        check_print(a, &style, cases[i].str);
-        style.format = PRINT_MXNET_REPR;
-        check_print(a, &style, cases[i].repr);
-    }
 }

@@ -14,24 +14,6 @@ static kv *store_of_two(const char *type)
     return s;
 }
 
-TEST(pull_since_counts_pushes)
-{
-    own_kv *s = store_of_two("local");
-    int64_t rounds[] = {KV_NO_ROUND, 0};
-    own_arrays *outs[] = {array_full(KV_BFLOAT16, 1, shape, 9, cpu0),
-                          array_full(KV_FLOAT64, 1, shape, 9, cpu0), NULL};
-    push_one(s, keys[1], array_full(KV_FLOAT32, 1, shape, 5, cpu0));
-    CHECK_OK(kv_pull_since(s, keys, 2, outs, rounds, NULL, &e));
-    CHECK_INT(rounds[0], 0);
-    CHECK_INT(rounds[1], 1);
-    check_array(outs[0], 1);
-    check_array(outs[1], 5);
-    push_one(s, keys[1], array_full(KV_FLOAT32, 1, shape, 6, cpu0));
-    CHECK_OK(kv_pull_since(s, keys, 2, outs, rounds, NULL, &e));
-    CHECK_INT(rounds[1], 2);
-    check_array(outs[1], 6);
-}
-
 TEST(pull_since_refuses)
 {
     own_kv *s = store_of_two("device");

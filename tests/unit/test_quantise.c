@@ -17,46 +17,6 @@ static void check_bytes(const uint8_t *got, const char *hex)
     CHECK_TEXT(text, hex);
 }
 
-static void check_floats(const float *got, const float *want, int64_t n)
-{
-    for (int64_t i = 0; i < n; i++)
-        CHECK(got[i] == want[i]);
-}
-
-TEST(quantise_2bit_vectors)
-{
-    const float g[] = {0.5f, 0.25f, -0.5f, 1.0f, -1.25f, 0}, t = 0.5f;
-    const float first[] = {0, 0.25f, 0, 0.5f, -0.75f, 0}, second[] = {0, 0, 0, 1, -1.5f, 0};
-    const float out[] = {t, 0, -t, t, -t, 0};
-    float r[6] = {0}, d[6];
-    uint8_t c[4];
-    quantise_encode(c, r, g, QUANTISE_2BIT, t, 6);
-    check_bytes(c, "cb800000");
-    check_floats(r, first, 6);
-    quantise_decode(d, c, QUANTISE_2BIT, t, 6);
-    check_floats(d, out, 6);
-    quantise_encode(c, r, g, QUANTISE_2BIT, t, 6);
-    check_bytes(c, "fb800000");
-    check_floats(r, second, 6);
-}
-
-TEST(quantise_1bit_vectors)
-{
-    const float g[] = {0.5f, 0.25f, -0.5f, 1.0f, -1.25f, 0};
-    const float first[] = {-0.5f, -0.75f, 0.5f, 0, -0.25f, 1};
-    const float second[] = {1, 0.5f, 1, 0, -0.5f, 0}, out[] = {-1, -1, -1, 1, -1, 1};
-    float r[6] = {0}, d[6];
-    uint8_t c[4];
-    quantise_encode(c, r, g, QUANTISE_1BIT, 0, 6);
-    check_bytes(c, "d0000000");
-    check_floats(r, first, 6);
-    quantise_encode(c, r, g, QUANTISE_1BIT, 0, 6);
-    check_bytes(c, "14000000");
-    check_floats(r, second, 6);
-    quantise_decode(d, c, QUANTISE_1BIT, 0, 6);
-    check_floats(d, out, 6);
-}
-
 TEST(quantise_whole_words)
 {
     float g[33], r[33] = {0};

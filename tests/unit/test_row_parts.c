@@ -44,21 +44,6 @@ static void check(kv *s, kv_key key, kv_array *a)
 static const int64_t two_ids[] = {1, 4};
 static const double two_rows[] = {0, 1};
 
-TEST(row_parts_every_dtype)
-{
-    IN_FOLDER(FILE_NAME, "states.safetensors");
-    own_kv *s = make("local");
-    for (int i = 0; i < NDTYPES; i++) {
-        double zero = all_dtypes[i] == KV_BOOL ? 0 : 7;
-        init_with(s, (kv_key){i, NULL}, rows(all_dtypes[i], 2, two_ids, (double[]){0, zero}));
-    }
-    s = save_and_load(s, FILE_NAME);
-    for (int i = 0; i < NDTYPES; i++) {
-        double zero = all_dtypes[i] == KV_BOOL ? 0 : 7;
-        check(s, (kv_key){i, NULL}, rows(all_dtypes[i], 2, two_ids, (double[]){0, zero}));
-    }
-}
-
 TEST(row_parts_any_shape)
 {
     static const struct {
@@ -104,35 +89,6 @@ TEST(row_parts_text_keys)
         if (i != 2)
             check(s, info.key, rows(KV_FLOAT32, 2, two_ids, (double[]){i, 2}));
     }
-}
-
-/* Training goes on in the same bits: states of a row_sparse weight, lazy updates, counts. */
-TEST(row_parts_training_goes_on)
-{
-    own_kv *half = NULL;
-    kv_key key = {3, NULL};
-    kv_opt params[] = {{"learning_rate", "0.1"}, {"wd", "0.01"}};
-    IN_FOLDER(FILE_NAME, "states.safetensors");
-    own_kv *s = make("local");
-    init_with(s, key, rows(KV_FLOAT32, 5, (int64_t[]){0, 1, 2, 3, 4}, (double[]){1, 2, 3, 4, 5}));
-    CHECK_OK(kv_set_optimizer(s, "adam", params, 2, &e));
-    for (int step = 0; step < 6; step++) {
-        kv_array *g = rows(KV_FLOAT32, 2, (int64_t[]){step % 3, 4}, (double[]){0.5, -0.25});
-        CHECK_OK(kv_push(s, &key, 1, &g, NULL, &e));
-        if (step == 2) {
-            CHECK_OK(kv_save(s, FILE_NAME, &e));
-            CHECK_OK(kv_load(&half, FILE_NAME, &e));
-            CHECK_OK(kv_save_states(s, "states.safetensors", 0, &e));
-            CHECK_OK(kv_load_states(half, "states.safetensors", &e));
-        }
-        if (step > 2)
-            push_one(half, key, g);
-        else
-            kv_array_unref(g);
-    }
-    kv_array *out = rows(KV_FLOAT32, 0, NULL, NULL);
-    CHECK_OK(kv_pull(s, &key, 1, &out, &(kv_call){.flags = KV_FILL_SPARSE}, &e));
-    check(half, key, out);
 }
 
 /* Other tools find the rows and their ids by name. */

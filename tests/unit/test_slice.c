@@ -28,9 +28,10 @@ static void check_part(kv_array *a, const array_range *at, int naxes, const char
     check_ints(part, n, want);
 }
 
-#define INDEX(i)    {.is_index = true, .index = (i)}
-#define RANGE(a, b) {.has_from = true, .has_to = true, .from = (a), .to = (b)}
-
+#define INDEX(i)                                                                                   \
+    {                                                                                              \
+        .is_index = true, .index = (i)                                                             \
+    }
 TEST(slice_spans)
 {
     /* from, to, step, len; then from, n as Python's range(*slice(from, to, step).indices(len)) has
@@ -58,20 +59,6 @@ TEST(slice_spans)
     CHECK_INT(array_range_span(&back, 4).n, 4);
 }
 
-TEST(slice_parts)
-{
-    own_array *a = counting(2, (int64_t[]){3, 4});
-    array_range row = INDEX(-2), column[] = {{0}, INDEX(1)}, block[] = {RANGE(1, 3), RANGE(0, 2)};
-    array_range back[] = {{.step = -1}, {.step = -2}}, none[] = {RANGE(2, 1)};
-    array_range one[] = {INDEX(2), INDEX(-1)};
-    check_part(a, &row, 1, "(4,)", 4, (int32_t[]){4, 5, 6, 7});
-    check_part(a, column, 2, "(3,)", 3, (int32_t[]){1, 5, 9});
-    check_part(a, block, 2, "(2, 2)", 4, (int32_t[]){4, 5, 8, 9});
-    check_part(a, back, 2, "(3, 2)", 6, (int32_t[]){11, 9, 7, 5, 3, 1});
-    check_part(a, none, 1, "(0, 4)", 0, NULL);
-    check_part(a, one, 2, "()", 1, (int32_t[]){11});
-}
-
 TEST(slice_errors)
 {
     kv_array *a = counting(2, (int64_t[]){3, 4}), *part = NULL;
@@ -90,21 +77,6 @@ TEST(slice_errors)
     CHECK_CODE(array_assign_slice(a, three, 1, scalar, &e), KV_E_VALUE);
     kv_array_unref(a);
     kv_array_unref(a);
-}
-
-TEST(slice_assign)
-{
-    own_array *a = counting(2, (int64_t[]){2, 3}), *row = counting(1, (int64_t[]){3});
-    own_array *column = counting(2, (int64_t[]){2, 1}), *number = counting(0, NULL);
-    array_range all[] = {{0}}, second = INDEX(1), back[] = {{0}, {.step = -1}};
-    CHECK_OK(array_assign_slice(a, &second, 1, row, &e));
-    check_ints(a, 6, (int32_t[]){0, 1, 2, 0, 1, 2});
-    CHECK_OK(array_assign_slice(a, all, 1, column, &e));
-    check_ints(a, 6, (int32_t[]){0, 0, 0, 1, 1, 1});
-    CHECK_OK(array_assign_slice(a, back, 2, row, &e));
-    check_ints(a, 6, (int32_t[]){2, 1, 0, 2, 1, 0});
-    CHECK_OK(array_assign_slice(a, &second, 1, number, &e));
-    check_ints(a, 6, (int32_t[]){2, 1, 0, 0, 0, 0});
 }
 
 /* A transpose of every size around that of a tile, for elements of each width. */

@@ -161,41 +161,6 @@ TEST(state_file_keeps_every_schedule_where_it_stands)
     }
 }
 
-/* A rule that keeps numbers of all kinds. */
-static const char counting[] = "updater count {\n"
-                               "  state key n = 0, x = 0.1, seen = false, nothing = none\n"
-                               "  state shared total = 0.25\n"
-                               "  n += 1; x = x / 3; seen = true; total += x\n"
-                               "  print n, x, total, seen, nothing\n"
-                               "  stored += input * total + n\n"
-                               "}";
-
-static char printed[4][200];
-
-static void keep_line(void *arg, const char *line)
-{
-    snprintf(printed[*(int *)arg], sizeof printed[0], "%s", line);
-}
-
-TEST(state_file_keeps_numbers_exactly)
-{
-    int a = 0, b = 1;
-    IN_FOLDER(path, NULL);
-    own_kv *s = weights_of(NULL, KV_FLOAT32), *next = weights_of(NULL, KV_FLOAT32);
-    set_rule(s, counting);
-    set_rule(next, counting);
-    step(s, KV_FLOAT32, 1);
-    step(s, KV_FLOAT32, 2);
-    CHECK_OK(kv_save_states(s, path, 0, &e));
-    CHECK_OK(kv_load_states(next, path, &e));
-    kv_set_print(s, keep_line, &a);
-    kv_set_print(next, keep_line, &b);
-    step(s, KV_FLOAT32, 3);
-    step(next, KV_FLOAT32, 3);
-    CHECK_TEXT(printed[0], "3 0.003703703703703704 0.3425925925925926 True None");
-    CHECK_TEXT(printed[1], printed[0]);
-}
-
 /* A rule with a state of every kind, two of them that come with the third update. */
 static const char every_kind[] = "updater kinds {\n"
                                  "  state m = stored * 0.5\n"
@@ -295,49 +260,6 @@ TEST(state_file_says_what_it_holds)
 }
 
 /* ---- Descriptions ---- */
-
-TEST(state_file_describe)
-{
-    seen_rows all = {0}, some = {.last = 2}, one = {0}, plain = {0};
-    own_kv *s = with_rule(NULL, KV_BFLOAT16);
-    CHECK_OK(kv_update_optimizer(s, &(kv_opt){"multi_precision", "true"}, 1, &e));
-    step(s, KV_BFLOAT16, 0); /* only key 7 */
-    CHECK_OK(kv_describe(s, "states", see_rows, &all, &e));
-    CHECK_TEXT(all.text,
-               "key=2 state= dtype= shape= value= bytes=0 t=0 \n"
-               "key=7 state=stored dtype=float32 shape=(3, 4) value= bytes=48 t=1 \n"
-               "key=7 state=m dtype=float32 shape=(3, 4) value= bytes=48 t=1 \n"
-               "key=7 state=h dtype=float32 shape=(3,) value= bytes=12 t=1 \n"
-               "key=7 state=n dtype=int shape= value=1 bytes=0 t=1 \n"
-               "key=7 state=f dtype=float shape= value=1.11 bytes=0 t=1 \n"
-               "key=7 state=b dtype=bool shape= value=true bytes=0 t=1 \n"
-               "key=7 state=z dtype=none shape= value=none bytes=0 t=1 \n");
-    CHECK_ERR(kv_describe(s, "states", see_rows, &some, &e), KV_E_INTERRUPTED, "enough");
-    CHECK_INT(some.rows, 2);
-    CHECK_OK(kv_describe(s, "optimizer", see_rows, &one, &e));
-    CHECK_TEXT(one.text, "optimizer=kinds num_update=1 learning_rate=0.01 "
-                         "total=0.4085714285714286 \n");
-    kv_free(s);
-
-    const kv_opt params[] = {{"lr_scheduler", "factor(step=1, factor=0.5, base_lr=0.5)"},
-                             {"learning_rate", "none"}};
-    one = (seen_rows){0};
-    s = with("sgd", KV_FLOAT32, params, 2);
-    step(s, KV_FLOAT32, 1);
-    step(s, KV_FLOAT32, 1);
-    CHECK_OK(kv_describe(s, "optimizer", see_rows, &one, &e));
-    CHECK_TEXT(one.text,
-               "optimizer=sgd num_update=2 learning_rate=0.25 schedule=factor(base_lr=0.5, "
-               "warmup_steps=0, warmup_mode=\"linear\", warmup_begin_lr=0.0, step=1, "
-               "factor=0.5, stop_factor_lr=1e-08) \n");
-    /* a description changes nothing: the schedule stands where it stood */
-    CHECK_OK(kv_describe(s, "states", see_rows, &plain, &e));
-    CHECK_TEXT(plain.text, "key=2 state= dtype= shape= value= bytes=0 t=2 \n"
-                           "key=7 state= dtype= shape= value= bytes=0 t=2 \n");
-    CHECK_OK(kv_set_updater(s, NULL, NULL, NULL, &e));
-    CHECK_CODE(kv_describe(s, "states", see_rows, &plain, &e), KV_E_VALUE);
-    CHECK_CODE(kv_describe(s, "optimizer", see_rows, &plain, &e), KV_E_VALUE);
-}
 
 TEST(state_file_describe_without_memory)
 {

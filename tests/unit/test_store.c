@@ -137,16 +137,6 @@ TEST(store_shape_errors)
     check_key(s, keys[1], 2);
 }
 
-TEST(store_empty_calls_do_nothing)
-{
-    own_kv *s = make("local");
-    CHECK_OK(kv_init(s, NULL, 0, NULL, NULL, &e));
-    CHECK_OK(kv_push(s, NULL, 0, NULL, NULL, &e));
-    CHECK_OK(kv_pull(s, NULL, 0, NULL, NULL, &e));
-    CHECK_OK(kv_wait(s, &e));
-    CHECK_ERR(kv_push(s, NULL, -1, NULL, NULL, &e), KV_E_VALUE, "a call cannot have -1 keys");
-}
-
 /* ---- Arrays stay their owner's ---- */
 
 TEST(store_assign_copies)
@@ -344,37 +334,6 @@ TEST(store_updater_that_uses_its_store_gets_an_error)
 
 /* ---- Sums and dtypes ---- */
 
-TEST(store_sums_are_stable_beyond_sixteen_pairs)
-{
-    /* 1e8 + 1 - 1e8 in float32 depends on the order: the order of the call counts. */
-    own_kv *s = make("local");
-    enum { N = 60 };
-    kv_key keys[N];
-    own_arrays *values[N + 1] = {NULL};
-    double x[] = {1e8, 1, -1e8};
-    init_with(s, id(2), filled(0));
-    init_with(s, id(1), filled(0));
-    for (int i = 0; i < N; i++) {
-        keys[i] = id(i % 2 ? 1 : 2);
-        values[i] = filled(x[i / 2 % 3]);
-    }
-    CHECK_OK(kv_push(s, keys, N, values, NULL, &e));
-    float want = 0;
-    for (int i = 0; i < N / 2; i++)
-        want += (float)x[i % 3];
-    check_key(s, id(1), (double)want);
-    check_key(s, id(2), (double)want);
-}
-
-TEST(store_more_values_than_the_push_before)
-{
-    own_kv *s = make("local");
-    init_with(s, id(3), filled(0));
-    push_n(s, id(3), filled(1), 2);
-    push_n(s, id(3), filled(1), 7);
-    check_key(s, id(3), 7);
-}
-
 TEST(store_values_are_converted_to_the_stored_dtype)
 {
     own_kv *s = make("local");
@@ -398,39 +357,6 @@ TEST(store_values_are_converted_to_the_stored_dtype)
         kv_array_unref(values[i]);
         kv_array_unref(halves[i]);
     }
-}
-
-TEST(store_bool_and_wrapping_sums)
-{
-    own_kv *s = make("local");
-    init_with(s, id(1), filled_as(KV_BOOL, 0, cpu0));
-    init_with(s, id(2), filled_as(KV_UINT8, 0, cpu0));
-    push_n(s, id(1), filled_as(KV_BOOL, 1, cpu0), 3);
-    push_n(s, id(2), filled_as(KV_UINT8, 200, cpu0), 2);
-    check_key(s, id(1), 1);
-    check_key(s, id(2), 144);
-}
-
-/* ---- Keys that a push creates ---- */
-
-TEST(store_push_creates_a_key)
-{
-    /* Seed 001: ones(2,3) pushed to a new key; a list is summed. */
-    own_kv *s = make("local"), *u = make("local");
-    push_n(s, id(3), filled(1), 1);
-    check_key(s, id(3), 1);
-    push_n(s, id(2), filled_as(KV_FLOAT64, 1, (kv_ctx){KV_CPU, 2}), 3);
-    check_key(s, id(2), 3);
-    kv_info info = info_of(s, id(2));
-    CHECK_INT(info.dtype, KV_FLOAT64);
-    CHECK(kv_ctx_same(info.ctx, cpu0));
-    kv_array *a = filled(1), *values[] = {a, a, a};
-    CHECK_OK(kv_push(u, (kv_key[]){name("y"), name("x"), name("y")}, 3, values, NULL, &e));
-    check_key(u, name("y"), 2);
-    check_key(u, name("x"), 1);
-    CHECK_OK(kv_info_at(u, 0, &info, &e));
-    CHECK_TEXT(info.key.name, "y");
-    kv_array_unref(a);
 }
 
 /* ---- Contexts ---- */

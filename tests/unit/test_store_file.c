@@ -30,31 +30,6 @@ static kv_info info_at(kv *s, int64_t i)
 
 /* ---- There and back ---- */
 
-TEST(store_file_every_dtype_and_shape)
-{
-    uint64_t random = 7;
-    IN_FOLDER(FILE_NAME, NULL);
-    own_kv *s = make("local");
-    kv_array *arrays[NDTYPES * NSHAPES];
-    for (int i = 0; i < NDTYPES * NSHAPES; i++) {
-        arrays[i] = io_random_array(all_dtypes[i % NDTYPES], io_shapes[i / NDTYPES].ndim,
-                                    io_shapes[i / NDTYPES].shape, &random);
-        init_array(s, id(1000 - i), arrays[i]);
-    }
-    s = save_and_load(s, FILE_NAME);
-    CHECK_TEXT(kv_type(s), "local");
-    CHECK_INT(kv_num_keys(s), NDTYPES * NSHAPES);
-    for (int i = 0; i < NDTYPES * NSHAPES; i++) {
-        kv_key key = id(1000 - i);
-        own_array *out = NULL;
-        kv_info info = info_of(s, key);
-        CHECK_OK(kv_array_new(&out, info.dtype, info.ndim, info.shape, (kv_ctx){0}, &e));
-        CHECK_OK(kv_pull(s, &key, 1, &out, NULL, &e));
-        CHECK(io_same(out, arrays[i]));
-        kv_array_unref(arrays[i]);
-    }
-}
-
 TEST(store_file_empty_store)
 {
     IN_FOLDER(FILE_NAME, NULL);
@@ -348,20 +323,6 @@ TEST(store_file_wrong_first_names)
     malformed("the states of an optimizer, not a store");
 }
 
-/* A later format may have names that this version does not know: the format is what is told. */
-TEST(store_file_of_a_later_format)
-{
-    checkpoint_text pairs[] = {{"kvstore.format", "2"}, {"kvstore.later", "1"}};
-    own_array *a = filled(1);
-    safetensors_item item = {"w", a};
-    IN_FOLDER(FILE_NAME, NULL);
-    write_metadata(&item, 1, pairs, 2);
-    kv *s = NULL;
-    int rc = kv_load(&s, FILE_NAME, &e);
-    CHECK_TEXT(e.hint, "a later version wrote it");
-    CHECK_FAILED(rc, KV_E_FORMAT, "w.kvs: a store in format \"2\", this version reads format 1");
-}
-
 /* A key of all rows, and one of some rows, with the same name. */
 TEST(store_file_keys_that_stand_in_it_twice)
 {
@@ -421,28 +382,6 @@ TEST(store_file_of_values_elsewhere)
     CHECK_ERR(kv_save_arrays(s, FILE_NAME, &e), KV_E_UNSUPPORTED,
               "stores of type \"local\" cannot be saved");
     CHECK(access(FILE_NAME, F_OK) != 0);
-}
-
-/* What an optimizer counts for a key goes on where it was. */
-TEST(store_file_optimizers_go_on)
-{
-    IN_FOLDER(FILE_NAME, NULL);
-    own_kv *s = make("local"), *same = make("local");
-    for (int i = 0; i < 2; i++) {
-        kv *x = i ? same : s;
-        CHECK_OK(kv_set_optimizer(x, "adam", NULL, 0, &e));
-        for (int k = 0; k < 3; k++) {
-            init_with(x, id(k), filled(1));
-            for (int n = 0; n <= k; n++)
-                push_one(x, id(k), filled(0.5 + n));
-        }
-    }
-    s = save_and_load(s, FILE_NAME);
-    for (int k = 0; k < 3; k++) {
-        push_one(s, id(k), filled(3));
-        push_one(same, id(k), filled(3));
-        CHECK(number_of(s, id(k)) == number_of(same, id(k)));
-    }
 }
 
 /* Replaces each `from` by `to`, which is as long, in a file. */
@@ -672,25 +611,6 @@ static kv *trained(const char *rule, const kv_opt *params, int n)
     s = NULL;
     CHECK_OK(kv_load(&s, FILE_NAME, &e));
     return s;
-}
-
-/* Two pushes of 1 with momentum: the second step is 1.5 times the rate where the momentum stays. */
-TEST(store_file_first_optimizer_keeps_states)
-{
-    kv_opt params[] = {{"learning_rate", "1"}, {"momentum", "0.5"}};
-    kv_opt faster = {"learning_rate", "2"};
-    IN_FOLDER(FILE_NAME, NULL);
-    own_kv *s = trained("sgd", params, 2);
-    CHECK_OK(kv_set_optimizer(s, "sgd", (kv_opt[]){faster, params[1]}, 2, &e));
-    CHECK_INT(kv_states_dropped(s), 0);
-    push_one(s, name("w"), filled(1));
-    CHECK(number_of(s, name("w")) == -1 - 2 - 0.5);
-    CHECK_INT(info_at(s, 0).pushes, 2);
-
-    CHECK_OK(kv_set_optimizer(s, "sgd", params, 2, &e)); /* the second one */
-    CHECK_INT(kv_states_dropped(s), 1);
-    push_one(s, name("w"), filled(1));
-    CHECK(number_of(s, name("w")) == -3.5 - 1);
 }
 
 TEST(store_file_other_updaters_drop_states)

@@ -61,7 +61,7 @@ TEST(store_memory_is_flat_over_a_million_small_pushes)
 /* These are scheduled: 40 kB an array, up to 256 calls pending. */
 TEST(store_memory_is_flat_over_scheduled_pushes)
 {
-    check_flat(NULL, 10000, 2000, 100000);
+    check_flat(NULL, 10000, 2000, 20000);
 }
 
 TEST(store_memory_is_flat_with_an_optimizer)

@@ -14,11 +14,7 @@
 
 enum { CALLERS = 8, STORES = 3, SHARED = 3, OWN = 3, INPUTS = 4 };
 
-#ifdef __SANITIZE_THREAD__
-enum { CALLS = 16000 };
-#else
-enum { CALLS = 33000 };
-#endif
+enum { CALLS = 10000 };
 
 /* Done at once by the caller; scheduled as one part; cut into parts. */
 static const int64_t sizes[OWN] = {6, 6000, 70000};

@@ -58,25 +58,6 @@ static void take_line(void *arg, const char *line)
     snprintf(l->text + len, sizeof l->text - len, "%s|", line);
 }
 
-TEST(store_rule_tutorial)
-{
-    /* Seed 000: key 3 holds 4, stored += input * 2 gives 6; then 5, 7, 9 with sums of four ones. */
-    own_kv *s = make("device");
-    lines l = {{0}};
-    own_array *ones = full(KV_FLOAT32, 1);
-    init_full(s, 3, KV_FLOAT32, 4);
-    kv_set_print(s, take_line, &l);
-    set_rule(s, "{ print \"update on key: %d\" % key; stored += input * 2 }");
-    step(s, 3, 6);
-    CHECK_TEXT(l.text, "update on key: 3|");
-    for (int k = 5; k <= 9; k += 2)
-        init_full(s, k, KV_FLOAT32, 1);
-    l = (lines){{0}};
-    CHECK_OK(push(s, (int64_t[]){9, 7, 5, 5, 7, 9}, 6, ones, &e));
-    CHECK_TEXT(l.text, "update on key: 5|update on key: 7|update on key: 9|");
-    check_full(s, 7, 5);
-}
-
 TEST(store_rule_reads_the_sum_rounded_to_the_stored_dtype)
 {
     own_kv *s = make("device");
@@ -88,32 +69,6 @@ TEST(store_rule_reads_the_sum_rounded_to_the_stored_dtype)
     check_full(s, 1, 2048);
     push_to(s, 1, 1, KV_FLOAT16, 5);
     check_full(s, 1, 5);
-}
-
-TEST(store_rule_mixed_dtypes)
-{
-    own_kv *s = make("device");
-    own_array *a = full(KV_FLOAT64, 1.9), *b = full(KV_INT64, 1000), *c = full(KV_FLOAT16, 3);
-    init_full(s, 1, KV_INT32, 10);
-    set_rule(s, "{ stored += input }");
-    CHECK_OK(kv_push(s, (kv_key[]){id(1), id(1), id(1)}, 3, (kv_array *[]){a, b, c}, NULL, &e));
-    check_full(s, 1, 1014);
-}
-
-TEST(store_rule_parameters_and_counts)
-{
-    own_kv *s = make("device");
-    const char *text = "updater scale(factor = 2.0) { stored += input * factor * t }";
-    init_full(s, 1, KV_FLOAT32, 0);
-    init_full(s, 2, KV_FLOAT32, 0);
-    set_rule_with(s, text, &(kv_opt){"factor", "3"}, 1);
-    push_to(s, 1, 1, KV_FLOAT32, 1);
-    push_to(s, 1, 2, KV_FLOAT32, 1);
-    push_to(s, 2, 1, KV_FLOAT32, 1);
-    check_full(s, 1, 3 + 2 * 3 * 2);
-    check_full(s, 2, 3);
-    set_rule(s, text);
-    step(s, 2, 5);
 }
 
 TEST(store_rule_parameter_errors_keep_the_updater)
@@ -192,18 +147,6 @@ TEST(store_rule_change_memory_faults)
     }
 }
 
-TEST(store_rule_syntax_errors_have_a_place)
-{
-    kv_rule *r = NULL;
-    CHECK_INT(kv_rule_new(&r, "{ stored += }", "rule.kv", 3, 5, &e), KV_E_SYNTAX);
-    CHECK_TEXT(e.file, "rule.kv");
-    CHECK_INT(e.line, 3);
-    CHECK(!r);
-    e = (kv_err){0};
-    CHECK(kv_rule_new(&r, "{ x = input }", NULL, 0, 0, &e) != KV_OK);
-    CHECK(!r);
-}
-
 TEST(store_rule_that_fails_changes_no_key)
 {
     own_kv *s = make("device");
@@ -221,16 +164,6 @@ TEST(store_rule_that_fails_changes_no_key)
         check_full(s, k, k);
 }
 
-TEST(store_rule_skip_keeps_the_key_and_counts)
-{
-    own_kv *s = make("device");
-    init_full(s, 1, KV_FLOAT32, 0);
-    set_rule_with(s, "{ if t % 2 == 1 { skip }; stored += input * t }", NULL, 0);
-    for (int i = 0; i < 4; i++)
-        push_to(s, 1, 1, KV_FLOAT32, 1);
-    check_full(s, 1, 2 + 4);
-}
-
 TEST(store_rule_refuses_a_dtype_before_anything_changes)
 {
     own_kv *s = make("device");
@@ -242,50 +175,6 @@ TEST(store_rule_refuses_a_dtype_before_anything_changes)
     CHECK_INT(e.key_id, 2);
     check_full(s, 1, 1);
     step(s, 1, 1);
-}
-
-TEST(store_rule_moves_a_key_to_its_gpu)
-{
-    CHECK_OK(kv_set_virtual_gpus(2, &e));
-    own_kv *s = make("device");
-    init_full(s, 1, KV_FLOAT32, 5);
-    set_rule(s, "{ stored += input }");
-    push_n(s, id(1), array_full(KV_FLOAT32, 1, shape, 1, (kv_ctx){KV_GPU, 1}), 2);
-    check_full(s, 1, 7);
-    CHECK(kv_ctx_same(info_of(s, id(1)).ctx, (kv_ctx){KV_GPU, 1}));
-}
-
-TEST(store_rule_memory_faults)
-{
-    static const char *const texts[] = {"{ stored += input }", "{ print t; stored += input * t }"};
-    for (int i = 0; i < 2; i++) {
-        own_kv *s = make("device");
-        own_array *ones = full(KV_FLOAT32, 1);
-        for (int k = 1; k <= 20; k++)
-            init_full(s, k, k % 2 ? KV_FLOAT32 : KV_FLOAT64, k);
-        int64_t ids[20];
-        for (int k = 0; k < 20; k++)
-            ids[k] = 20 - k;
-        for (int64_t n = 1;; n++) {
-            e = (kv_err){0};
-            kv_rule *r = NULL;
-            mem_fail_at(n);
-            int rc = kv_rule_new(&r, texts[i], NULL, 0, 0, &e);
-            if (rc == KV_OK)
-                rc = kv_set_rule(s, r, NULL, 0, &e);
-            if (rc == KV_OK)
-                rc = push(s, ids, 20, ones, &e);
-            kv_rule_free(r);
-            mem_fail_at(0);
-            if (rc == KV_OK)
-                break;
-            CHECK_INT(rc, KV_E_MEMORY);
-            for (int k = 1; k <= 20; k++)
-                check_full(s, k, k);
-        }
-        for (int k = 1; k <= 20; k++)
-            check_full(s, k, k + 1);
-    }
 }
 
 /* ---- Printed arrays -------------------------------------------------------------------------- */
@@ -305,19 +194,6 @@ static int show_size(void *arg, kv_array *a, void (*add)(void *to, const char *t
     int n = snprintf(text, sizeof text, "<%lld>", (long long)kv_array_size(a));
     add(to, text, (size_t)n);
     return KV_OK;
-}
-
-TEST(store_rule_prints_arrays)
-{
-    own_kv *s = make("device");
-    lines l = {{0}};
-    own_array *w = MADE(kv_array, kv_array_new, KV_FLOAT32, 2, (int64_t[]){2, 2}, (kv_ctx){0});
-    CHECK_OK(kv_init(s, &(kv_key){.id = 1}, 1, &w, NULL, &e));
-    kv_set_print(s, take_line, &l);
-    set_rule_with(s, "{ print key, stored, t; stored = 7; print stored; stored += input }", NULL,
-                  0);
-    CHECK_OK(kv_push(s, &(kv_key){.id = 1}, 1, &w, NULL, &e));
-    CHECK_TEXT(l.text, "1 [[0. 0.]| [0. 0.]] 1|[[7. 7.]| [7. 7.]]|");
 }
 
 TEST(store_rule_prints_arrays_as_it_is_told)

@@ -76,16 +76,6 @@ TEST(store_sparse_assign)
     check_bytes(s, ROW);
 }
 
-/* The stored array is never the pushed one. */
-TEST(store_sparse_assign_copies)
-{
-    own_array *a = rows("2=9");
-    own_kv *s = open_store(dense((float[]){1, 2, 3, 4, 5}));
-    push(s, kv_array_ref(a), NULL, NULL);
-    memset(row_data(a), 0, 8);
-    check(s, (float[]){0, 0, 9, 0, 0});
-}
-
 TEST(store_sparse_rules)
 {
     /* a constant rule reads zeros in absent rows */
@@ -214,19 +204,6 @@ TEST(store_sparse_transactions)
     }
 }
 
-TEST(store_sparse_moves_to_a_gpu)
-{
-    kv_array *a = rows("1=5 4=6"), *b = NULL;
-    CHECK_OK(kv_set_virtual_gpus(1, &e));
-    own_kv *s = make("device");
-    CHECK_OK(kv_init(s, &key, 1, &a, NULL, &e));
-    CHECK_OK(kv_array_dup(&b, a, KV_FLOAT64, (kv_ctx){KV_GPU, 0}, &e));
-    set_rule(s, "{ stored = stored + input }");
-    push(s, b, a, NULL);
-    check(s, (float[]){0, 15, 0, 0, 18});
-    CHECK_INT(info_of(s, key).ctx.device, KV_GPU);
-}
-
 TEST(store_sparse_errors)
 {
     own_kv *s = open_store(rows("1=5"));
@@ -253,30 +230,6 @@ TEST(store_sparse_values_of_both_storages)
     s = open_store(dense((float[]){1, 1, 1, 1, 1}));
     CHECK_OK(kv_push(s, keys, 2, (kv_array *[]){b, a}, NULL, &e));
     check(s, (float[]){1, 7, 3, 4, 5});
-}
-
-/* Wherever memory ends, the key is as it was. */
-TEST(store_sparse_out_of_memory)
-{
-    static const char *const rules[] = {
-        NULL, "{ stored = stored + input }",
-        "{ rows present; state m; m = m + input; stored = stored + m }"};
-    for (int i = 0; i < 3; i++) {
-        for (int sparse = 0; sparse < 2; sparse++) {
-            own_array *one = sparse ? rows("1=5 4=6") : dense((float[]){0, 5, 0, 0, 6});
-            kv_array *values[] = {one, one};
-            kv_key keys[] = {key, key};
-            own_kv *s = open_store(rows("1=5"));
-            if (rules[i])
-                set_rule(s, rules[i]);
-            for (int n = 1, rc = KV_E_MEMORY; rc; n++) {
-                rc = WITHOUT_MEMORY(n, kv_push(s, keys, 2, values, NULL, &e));
-                check(s, rc  ? (float[]){0, 5, 0, 0, 0}
-                         : i ? (float[]){0, 15, 0, 0, 12}
-                             : (float[]){0, 10, 0, 0, 12});
-            }
-        }
-    }
 }
 
 /* ---- Many rows ---- */

@@ -213,7 +213,7 @@ TEST(tensor_diff_scales)
     OWN(test_free) double *a = calloc(LONGEST, sizeof *a), *b = calloc(LONGEST, sizeof *b);
     for (int i = 0; i < 7; i++)
         for (int k = 0; k < 7; k++) {
-            int64_t n = (i + k) % 3 ? 5000 : LONGEST;
+            int64_t n = (i + k) % 7 ? 3000 : LONGEST;
             for (int64_t j = 0; j < n; j++) {
                 a[j] = sizes[i] * (0.25 + ldexp((double)next_random(&state), -65));
                 b[j] = sizes[k] * (0.25 + ldexp((double)next_random(&state), -65));
@@ -263,7 +263,7 @@ TEST(tensor_diff_sparse)
     static const tensor_type types[] = {TENSOR_F64,     TENSOR_F32, TENSOR_BF16, TENSOR_F16,
                                         TENSOR_F8_E4M3, TENSOR_I16, TENSOR_I64,  TENSOR_U8};
     uint64_t state = 7;
-    int64_t n = 40 * 1024 + 21, from = 20 * 1024;
+    int64_t n = 21 * 1024 + 21, from = 2 * 1024;
     OWN(test_free) double *x = malloc(sizeof *x * (size_t)n);
     for (int64_t i = 0; i < n; i++)
         x[i] = (double)(next_random(&state) % 16) + 16;
@@ -278,7 +278,7 @@ TEST(tensor_diff_sparse)
         }
         OWN(test_free) unsigned char *a = malloc((size_t)n * 8);
         CHECK_INT(tensor_convert(a, types[t], x, TENSOR_F64, n), -1);
-        for (uint64_t one_in = 100; one_in < 100000; one_in *= 30) {
+        for (uint64_t one_in = 100; one_in < 100000; one_in *= 900) {
             OWN(test_free) unsigned char *b = changed(types[t], a, n, one_in, &state);
             for (int k = 0; k < NTOLERANCES; k++)
                 check(types[t], a, types[t], b, n, tolerances[k]);
@@ -406,7 +406,7 @@ TEST(tensor_diff_complex_sparse)
 /* Over several pieces: all of them differ a little, or one alone does, in one element. */
 TEST(tensor_diff_pieces)
 {
-    int64_t n = 9 * WALK_PIECE + 100;
+    int64_t n = 3 * WALK_PIECE + 100;
     OWN(test_free) float *a = malloc(sizeof *a * (size_t)n), *b = malloc(sizeof *b * (size_t)n);
     OWN(test_free) float *c = malloc(sizeof *c * (size_t)n);
     uint64_t state = 4;
@@ -414,7 +414,7 @@ TEST(tensor_diff_pieces)
         a[i] = c[i] = (float)ldexp((double)next_random(&state), -64) - 0.5f;
         b[i] = a[i] + (float)ldexp((double)next_random(&state), -80);
     }
-    c[5 * WALK_PIECE + 77] += 3;
+    c[2 * WALK_PIECE + 77] += 3;
     check(TENSOR_F32, a, TENSOR_F32, c, n, bits);
     check(TENSOR_F32, a, TENSOR_F32, c, n, tolerances[4]);
     check(TENSOR_F32, a, TENSOR_F32, b, n, tolerances[4]);
@@ -433,7 +433,7 @@ static tensor_difference *diff_with(const char *threads, const buf files[2])
 TEST(tensor_diff_threads_change_no_bit)
 {
     static const char *const counts[] = {"2", "3", "4", "8"};
-    int64_t n = 9 * WALK_PIECE + 100;
+    int64_t n = 5 * WALK_PIECE + 100;
     OWN(test_free) float *a = malloc(sizeof *a * (size_t)n), *b = malloc(sizeof *b * (size_t)n);
     uint64_t state = 4;
     for (int64_t i = 0; i < n; i++) {

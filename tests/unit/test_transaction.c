@@ -4,45 +4,6 @@
 #include "kvstore.h"
 #include "store_help.h"
 
-TEST(transaction_rolls_back)
-{
-    own_kv *s = make("local");
-    init_with(s, id(3), filled(1));
-    push_one(s, id(3), filled(5));
-    uint64_t before = kv_changes(s);
-    CHECK_OK(kv_begin(s, &e));
-    CHECK(kv_in_transaction(s));
-    push_one(s, id(3), filled(7));
-    push_one(s, id(3), filled(8));
-    init_with(s, id(1), filled(2));
-    push_one(s, id(9), filled(3)); /* made by the push */
-    CHECK(kv_changes(s) > before);
-    check_key(s, id(3), 8);
-    CHECK_INT(kv_num_keys(s), 3);
-    CHECK_OK(kv_rollback(s, &e));
-    CHECK(!kv_in_transaction(s));
-    check_key(s, id(3), 5);
-    CHECK_INT(kv_num_keys(s), 1);
-    CHECK_INT(info_of(s, id(3)).pushes, 1);
-    CHECK(kv_changes(s) == before);
-    init_with(s, id(1), filled(4)); /* the dropped keys can come again */
-    check_key(s, id(1), 4);
-}
-
-TEST(transaction_commits)
-{
-    own_kv *s = make("local");
-    init_with(s, id(3), filled(1));
-    CHECK_OK(kv_begin(s, &e));
-    push_one(s, id(3), filled(7));
-    init_with(s, id(1), filled(2));
-    CHECK_OK(kv_commit(s, &e));
-    CHECK(!kv_in_transaction(s));
-    check_key(s, id(3), 7);
-    check_key(s, id(1), 2);
-    CHECK_INT(info_of(s, id(3)).pushes, 1);
-}
-
 TEST(transaction_of_an_empty_store_takes_either_kind_afterwards)
 {
     own_kv *s = make("local");
@@ -180,21 +141,6 @@ TEST(transaction_mistakes)
     CHECK_TEXT(e.hint, "commit or rollback ends it");
     init_with(s, id(1), filled(1));
     kv_free(s); /* an open one is no leak */
-}
-
-TEST(transaction_without_memory)
-{
-    own_kv *s = make("local");
-    own_array *a = filled(5);
-    init_with(s, id(3), filled(1));
-    CHECK_INT(WITHOUT_MEMORY(1, kv_begin(s, &e)), KV_E_MEMORY);
-    CHECK(!kv_in_transaction(s));
-    CHECK_OK(kv_begin(s, &e));
-    EACH_FAILURE(kv_push(s, &(kv_key){.id = 3}, 1, &a, NULL, &e))
-        check_key(s, id(3), 1);
-    check_key(s, id(3), 5);
-    CHECK_OK(kv_rollback(s, &e));
-    check_key(s, id(3), 1);
 }
 
 TEST(transaction_puts_deleted_keys_back_as_they_were)

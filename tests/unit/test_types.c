@@ -272,18 +272,6 @@ TEST(types_copy_of_a_table)
 
 /* ---- One process ---- */
 
-TEST(types_barrier_and_commands_of_one_process)
-{
-    own_kv *s = make("local");
-    for (int head = -1; head <= 6; head++)
-        CHECK_OK(kv_send_command(s, head, "anything", &e));
-    CHECK_OK(kv_send_command(s, 0, NULL, &e));
-    CHECK_OK(kv_barrier(s, &e));
-    CHECK_ERR(kv_barrier(NULL, &e), KV_E_USAGE, "there is no store: the pointer is NULL");
-    CHECK_CODE(kv_send_command(NULL, 0, "", &e), KV_E_USAGE);
-    CHECK_ERR(kv_serve("local", &e), KV_E_UNSUPPORTED, "stores of type \"local\" have no servers");
-}
-
 TEST(types_table_that_is_refused)
 {
     kv_type_ops ops = {.size = sizeof ops, .version = KV_TYPE_VERSION,
