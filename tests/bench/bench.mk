@@ -19,9 +19,6 @@ bench-checkpoints: all $(BUILD)/bench_checkpoints ## commands on checkpoints bes
 	$(BUILD)/bench_checkpoints $(BUILD)/kvctl $(or $(IN),/dev/shm)
 	$(BUILD)/bench_checkpoints $(BUILD)/kvctl $(or $(LARGE),/var/tmp) large
 
-$(BUILD)/bench_optimizers: $(BUILD)/tests/bench/hand.o $(BUILD)/tests/bench/optimizer_loops.o
-$(BUILD)/tests/bench/optimizer_loops.o: ALL_CFLAGS += -O3 -march=native
-
 # kvctl with a command more. The loops that it measures against get what the store's have.
 kvbench := $(call obj,$(wildcard tests/bench/kvbench/*.c))
 $(BUILD)/kvbench_commands.c: cli/cmd/texts/commands.txt tests/bench/commands.txt scripts/embed
