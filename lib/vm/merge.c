@@ -119,7 +119,7 @@ static prog_value largest(rule_run *r, const ast *call, prog_type type)
     prog_value size = rule_apply(r, PROG_WHERE, rule_apply(r, PROG_ISNAN, x, -1, -1),
                                  prog_const(r->b, type, INFINITY),
                                  rule_apply(r, PROG_ABS, x, -1, -1));
-    prog_value least = plan_select(r->b, size, PLAN_LEAST, k);
+    prog_value least = plan_reduce(r->b, size, (plan_reduction){.fold = PLAN_LEAST, .order = k});
     return rule_apply(r, PROG_WHERE, rule_apply(r, PROG_GE, size, least, -1), x, none);
 }
 
@@ -135,11 +135,12 @@ static prog_value quantile(rule_run *r, const ast *call, prog_type type)
     if (r->rc)
         return -1;
     double at = host_number(q) * (double)(n - 1), below = floor(at);
-    int64_t first = (int64_t)below;
-    prog_value low = plan_select(r->b, x, PLAN_ORDER, first);
+    plan_reduction how = {.fold = PLAN_ORDER, .order = (int64_t)below};
+    prog_value low = plan_reduce(r->b, x, how);
     if (at == below)
         return low;
-    prog_value high = plan_select(r->b, x, PLAN_ORDER, first + 1);
+    how.order++;
+    prog_value high = plan_reduce(r->b, x, how);
     prog_value gap = rule_apply(r, PROG_SUB, high, low, -1);
     gap = rule_apply(r, PROG_MUL, gap, prog_const(r->b, type, at - below), -1);
     return rule_apply(r, PROG_ADD, low, gap, -1);
@@ -208,7 +209,7 @@ static prog_value rowrank(rule_run *r, const ast *call, prog_type type)
 /* The sum of products, over all elements. */
 static prog_value dot(rule_run *r, prog_value x, prog_value y)
 {
-    return plan_sum(r->b, rule_apply(r, PROG_MUL, x, y, -1), false);
+    return plan_reduce(r->b, rule_apply(r, PROG_MUL, x, y, -1), (plan_reduction){0});
 }
 
 /* cosine(x, y): of the angle between two arrays, 0 where one is 0. Squares of float32 neither
@@ -220,8 +221,8 @@ static prog_value cosine(rule_run *r, const ast *call, prog_type type)
         v[i] = rule_number(r, call->kid[i], PROG_F64);
         if (r->type != PROG_F64)
             continue;
-        prog_value top = plan_reduce(r->b, rule_apply(r, PROG_ABS, v[i], -1, -1), PLAN_MAX,
-                                     PLAN_OVER_ALL, false);
+        prog_value top = plan_reduce(r->b, rule_apply(r, PROG_ABS, v[i], -1, -1),
+                                     (plan_reduction){.fold = PLAN_MAX});
         prog_value zero = rule_apply(r, PROG_EQ, top, none, -1);
         v[i] = rule_apply(r, PROG_DIV, v[i], rule_apply(r, PROG_WHERE, zero, one, top), -1);
     }

@@ -72,9 +72,6 @@ static inline int plan_slot_index(int which)
 
 /* ---- Building: operations for a prog_builder beside those of program.h ---- */
 
-/* The sum of x over all elements, or those of the present rows, as one number. */
-prog_value plan_sum(prog_builder *b, prog_value x, bool present);
-
 /* Ways to reduce, and the elements that are reduced to one number each: all, those of each row, or
  * those of each column. nan if a term is.
  *
@@ -96,19 +93,23 @@ typedef enum plan_fold {
 typedef enum plan_over { PLAN_OVER_ALL, PLAN_OVER_COLUMNS, PLAN_OVER_ROWS } plan_over;
 /* x repeated to an array: a constant, say, of which all elements are reduced. */
 prog_value plan_spread(prog_builder *b, prog_value x, prog_extent extent);
-prog_value plan_reduce(prog_builder *b, prog_value x, plan_fold fold, plan_over over, bool present);
 
-/* PLAN_ORDER or PLAN_LEAST of all elements. */
-prog_value plan_select(prog_builder *b, prog_value x, plan_fold fold, int64_t order);
+/* x reduced to numbers. All zero: to the sum of all elements. */
+typedef struct plan_reduction {
+    plan_fold fold;
+    plan_over over;
+    bool present;  /* of the elements of the present rows */
+    int64_t order; /* of PLAN_ORDER and PLAN_LEAST */
+} plan_reduction;
+prog_value plan_reduce(prog_builder *b, prog_value x, plan_reduction how);
 
 /* The product of two matrices, which the columns of x and the rows of y allow, and a matrix whose
  * rows are the columns of x. */
 prog_value plan_matmul(prog_builder *b, prog_value x, prog_value y);
 prog_value plan_turned(prog_builder *b, prog_value x);
 
-/* The number that `state row` number `state` holds for the row, and `state col` for the column. */
-prog_value plan_row_state(prog_builder *b, int state, prog_type type);
-prog_value plan_column_state(prog_builder *b, int state, prog_type type);
+/* What a state holds: one number for each element, row or column, as its slot says. */
+prog_value plan_load_state(prog_builder *b, int slot, prog_type type);
 
 /* How long a value is along both axes. */
 prog_extent plan_extent(const prog_builder *b, prog_value x);
@@ -117,9 +118,6 @@ prog_extent plan_extent(const prog_builder *b, prog_value x);
  * if they do not fit: their rows or their columns are of two lengths. */
 bool plan_join(prog_extent *extent, prog_extent other);
 void plan_extent_text(buf *out, prog_extent extent); /* "(rows, columns)" */
-
-/* Returns true if x is one number for all elements. */
-bool plan_is_number(const prog_builder *b, prog_value x);
 
 /* The value that x would have if absent rows were computed like the others: every load of present
  * rows becomes one of the whole array. Numbers stay what they are. */

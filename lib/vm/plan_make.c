@@ -57,37 +57,21 @@ prog_value plan_spread(prog_builder *b, prog_value x, prog_extent extent)
     return prog_intern(b, &made);
 }
 
-static prog_value reduce(prog_builder *b, prog_value x, plan_fold fold, plan_over over,
-                         bool present, int64_t order)
+prog_value plan_reduce(prog_builder *b, prog_value x, plan_reduction how)
 {
     if (b->failed || x < 0)
         return -1;
     node made = {.op = NODE_SUM,
                  .type = b->nodes[x].type,
-                 .dtype = present,
+                 .dtype = how.present,
                  .extent = b->nodes[x].extent,
                  .kid = {x, -1, -1},
-                 .k.integer = (int64_t)fold | (int64_t)over << 3 | order << 5};
-    if (over != PLAN_OVER_ROWS)
+                 .k.integer = (int64_t)how.fold | (int64_t)how.over << 3 | how.order << 5};
+    if (how.over != PLAN_OVER_ROWS)
         made.extent.columns = PROG_ONE;
-    if (over != PLAN_OVER_COLUMNS)
+    if (how.over != PLAN_OVER_COLUMNS)
         made.extent.rows = PROG_ONE;
     return prog_intern(b, &made);
-}
-
-prog_value plan_reduce(prog_builder *b, prog_value x, plan_fold fold, plan_over over, bool present)
-{
-    return reduce(b, x, fold, over, present, 0);
-}
-
-prog_value plan_select(prog_builder *b, prog_value x, plan_fold fold, int64_t order)
-{
-    return reduce(b, x, fold, PLAN_OVER_ALL, false, order);
-}
-
-prog_value plan_sum(prog_builder *b, prog_value x, bool present)
-{
-    return plan_reduce(b, x, PLAN_SUM, PLAN_OVER_ALL, present);
 }
 
 prog_value plan_matmul(prog_builder *b, prog_value x, prog_value y)
@@ -115,22 +99,12 @@ prog_value plan_turned(prog_builder *b, prog_value x)
     return prog_intern(b, &made);
 }
 
-static prog_value load_vector(prog_builder *b, int slot, prog_type type, prog_extent extent)
+prog_value plan_load_state(prog_builder *b, int slot, prog_type type)
 {
     prog_value x = prog_load(b, slot, prog_dtype(type), type);
-    if (x >= 0)
-        b->nodes[x].extent = extent;
+    if (x >= 0 && b->nodes[x].op == NODE_LOAD)
+        b->nodes[x].extent = plan_graph_extent(slot);
     return x;
-}
-
-prog_value plan_row_state(prog_builder *b, int state, prog_type type)
-{
-    return load_vector(b, PLAN_ROW_STATE + state, type, (prog_extent){PROG_ROWS, PROG_ONE});
-}
-
-prog_value plan_column_state(prog_builder *b, int state, prog_type type)
-{
-    return load_vector(b, PLAN_COLUMN_STATE + state, type, (prog_extent){PROG_ONE, PROG_COLUMNS});
 }
 
 /* An operation of one builder in another one, or the same; made: what its nodes are there. */
@@ -156,11 +130,6 @@ static prog_value apply_node(prog_builder *to, const node *n, const prog_value *
 static bool is_of_elements(const node *n)
 {
     return n->extent.rows && n->extent.columns;
-}
-
-bool plan_is_number(const prog_builder *b, prog_value x)
-{
-    return x >= 0 && !is_of_elements(&b->nodes[x]);
 }
 
 prog_value plan_whole(prog_builder *b, prog_value x)
@@ -243,7 +212,7 @@ static void emit_sums(plan_maker *m, plan_pass *pass, prog_builder *to, int32_t 
             (plan_total){.number = (int16_t)m->index[i],
                          .array = array,
                          .squares = array >= 0 && squares,
-                         .fold = (uint8_t)(n->k.integer & 7), /* see reduce */
+                         .fold = (uint8_t)(n->k.integer & 7), /* see plan_reduce */
                          .over = (uint8_t)(n->k.integer >> 3 & 3),
                          .order = n->k.integer >> 5};
     }

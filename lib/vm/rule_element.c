@@ -338,7 +338,8 @@ static prog_value element_reduce(rule_run *r, const ast *node, const element_fun
     if (left.rows != extent.rows || left.columns != extent.columns) {
         *(over == PLAN_OVER_COLUMNS ? &r->by_rows : &r->whole) = true;
         r->steps |= !r->merge && (f->traits & FN_STEPS || !extent.rows || !extent.columns);
-        made = plan_reduce(r->b, plan_spread(r->b, term, extent), fold, over, r->offset != 0);
+        made = plan_reduce(r->b, plan_spread(r->b, term, extent),
+                           (plan_reduction){fold, over, r->offset != 0, 0});
     }
     if (norm)
         made = prog_apply(r->b, PROG_SQRT, made, -1, -1);

@@ -107,7 +107,8 @@ static prog_value detour(prog_builder *b, prog_type type, prog_value x)
 static prog_value reduced(prog_builder *b, prog_type type, prog_value x)
 {
     bool wide = type == PROG_I64 || (type == PROG_F32 && draw() % 4 == 0);
-    prog_value sum = plan_sum(b, wide ? prog_cast(b, PROG_F64, x) : x, draw() % 4 == 0);
+    prog_value sum = plan_reduce(b, wide ? prog_cast(b, PROG_F64, x) : x,
+                                 (plan_reduction){.present = draw() % 4 == 0});
     if (type != PROG_I64 && draw() % 4 == 0)
         sum = prog_apply(b, PROG_SQRT, sum, -1, -1);
     return wide ? prog_cast(b, type, sum) : sum;
