@@ -172,7 +172,7 @@ static int make_terms(plan **out, prog_builder *b, prog_value x, kv_err *e)
 {
     prog_type type = prog_value_type(b, x);
     prog_store(b, MERGE_MERGED, prog_dtype(type), x);
-    int rc = plan_make(out, b, type, false, e);
+    int rc = plan_make(out, b, (plan_way){.type = type}, e);
     b->nstores = 0;
     bool reads = !rc && (*out)->nnumbers > 0;
     for (int s = 0; !rc && s < (*out)->pass[0].nslots; s++)
@@ -293,7 +293,7 @@ static int run_merge(rule_run *r, const merge_given *given)
         return r->rc;
     prog_value merged = rule_env_find(&r->env, "merged")->at;
     prog_store(r->b, MERGE_MERGED, prog_dtype(r->type), merged);
-    return plan_make(&r->merge->plan, r->b, r->type, false, r->e);
+    return plan_make(&r->merge->plan, r->b, (plan_way){.type = r->type}, r->e);
 }
 
 int merge_plan_make(merge_plan *p, const merge_rule *m, const merge_given *given, kv_err *e)

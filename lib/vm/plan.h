@@ -125,10 +125,20 @@ prog_value plan_whole(prog_builder *b, prog_value x);
 
 typedef struct plan plan;
 
-/* Splits what b holds into passes. type: what the rule computes in. by_rows: sums are of the
- * elements of one row, and row states exist. out NULL: only errors are found. Errors: those of
- * prog_finish, and too many reductions. */
-int plan_make(plan **out, prog_builder *b, prog_type type, bool by_rows, kv_err *e);
+/* How a rule works. */
+typedef struct plan_way {
+    prog_type type; /* what it computes in */
+    bool by_rows;   /* sums are of the elements of one row, and row states exist */
+    /* Any other reduction than sums of all elements, or of those of rows alone, and products of
+     * matrices. Such a plan works step by step (vm/plan_grid.c) on host memory, and knows no
+     * present rows. */
+    bool steps;
+    int64_t rows, columns; /* steps: of the key */
+} plan_way;
+
+/* Splits what b holds into passes. out NULL: only errors are found. Errors: those of prog_finish,
+ * and too many reductions. */
+int plan_make(plan **out, prog_builder *b, plan_way way, kv_err *e);
 
 /* Plans are counted: a push that runs later keeps the one that it was prepared with. The last
  * plan_free frees it; NULL is fine. */
@@ -139,12 +149,6 @@ void plan_free(plan *p);
  * many bytes, which plan_fill_pool fills; values[i] is number i. */
 int64_t plan_pool_bytes(const plan *p);
 void plan_fill_pool(const plan *p, const prog_number *values, uint64_t *pool);
-
-/* The same for what plan_make cannot do, which is any reduction but sums of all elements, or of
- * those of rows alone, and products of matrices; rows and columns are those of the key. Such a plan
- * works step by step (vm/plan_grid.c) on host memory, and knows no present rows. */
-int plan_make_steps(plan **out, prog_builder *b, prog_type type, int64_t rows, int64_t columns,
-                    kv_err *e);
 
 /* ---- Running ---- */
 

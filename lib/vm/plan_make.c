@@ -361,7 +361,7 @@ static bool next_extent(plan_maker *m, int32_t level, int *at)
 /* An empty plan. A level has two passes: over all elements, and over those of the present rows; and
  * where there are sums, lean ones. Some rules make a plan for every key of a push, so it has no
  * pass too many. */
-static int new_plan(plan **out, plan_maker *m, prog_type type)
+static int new_plan(plan_maker *m, prog_type type)
 {
     int32_t levels = m->levels;
     if (levels > PLAN_MAX_PASSES / 2 && !m->steps)
@@ -382,7 +382,7 @@ static int new_plan(plan **out, plan_maker *m, prog_type type)
     int64_t bytes =
         lists + numbers +
         passes * (sums * (int64_t)sizeof(plan_total) + slots * (int64_t)sizeof(int32_t));
-    plan *p = mem_zalloc(bytes, 1, m->e);
+    plan *p = m->p = mem_zalloc(bytes, 1, m->e);
     if (!p)
         return KV_E_MEMORY;
     plan_total *totals = (plan_total *)(void *)((char *)p + lists);
@@ -403,7 +403,6 @@ static int new_plan(plan **out, plan_maker *m, prog_type type)
                             ? !(slot & PLAN_PRESENT)
                             : slot >= PLAN_ROW_BEGIN && slot < PLAN_ROW_PRINT_PRESENT;
     }
-    *out = p;
     return KV_OK;
 }
 
@@ -534,64 +533,56 @@ static int list_programs(plan *p, kv_err *e)
     return KV_OK;
 }
 
-/* m: without its lists. rows, columns: by steps. */
-static int make_plan(plan **out, plan_maker *m, prog_type type, int64_t rows, int64_t columns)
+int plan_make(plan **out, prog_builder *b, plan_way way, kv_err *e)
 {
+    kv_err unused = {0};
     own_arena memory = {0};
-    size_t n = (size_t)(m->n + m->b->nstores + 1);
-    if (m->b->failed) {
+    plan_maker m = {.b = b,
+                    .n = b->nnodes,
+                    .by_rows = way.by_rows,
+                    .steps = way.steps,
+                    .makes = out != NULL,
+                    .e = e ? e : &unused};
+    size_t n = (size_t)(m.n + b->nstores + 1);
+    if (b->failed) {
         prog *none;
-        return prog_finish(m->b, &none, m->e); /* says why */
+        return prog_finish(b, &none, m.e); /* says why */
     }
-    m->live = arena_alloc(&memory, 3 * n, m->e);
-    int32_t *lists = m->live ? arena_alloc(&memory, 7 * n * sizeof *lists, m->e) : NULL;
+    if (way.steps && !out)
+        return KV_OK;
+    m.live = arena_alloc(&memory, 3 * n, m.e);
+    int32_t *lists = m.live ? arena_alloc(&memory, 7 * n * sizeof *lists, m.e) : NULL;
     if (!lists)
         return KV_E_MEMORY;
-    m->number = m->live + n;
-    m->needed = m->live + 2 * n;
-    m->level = lists;
-    m->index = lists + n;
-    m->emitted = lists + 2 * n;
-    m->store_level = lists + 3 * n;
-    m->kept = lists + 4 * n;
-    m->kept_level = lists + 5 * n;
-    m->room = lists + 6 * n;
-    plan_levels_find(m);
-    plan_levels_number(m);
+    m.number = m.live + n;
+    m.needed = m.live + 2 * n;
+    m.level = lists;
+    m.index = lists + n;
+    m.emitted = lists + 2 * n;
+    m.store_level = lists + 3 * n;
+    m.kept = lists + 4 * n;
+    m.kept_level = lists + 5 * n;
+    m.room = lists + 6 * n;
+    plan_levels_find(&m);
+    plan_levels_number(&m);
     /* merges go through passes in a way of their own */
-    m->leans = m->levels > 1 && !m->steps;
-    for (int64_t i = 0; i < m->n; i++)
-        m->leans &= m->b->nodes[i].op != NODE_LOAD || m->b->nodes[i].kid[0] < PLAN_MERGE;
-    int rc = new_plan(&m->p, m, type);
-    if (!rc && m->steps)
-        rc = new_grid(m, rows, columns);
+    m.leans = m.levels > 1 && !m.steps;
+    for (int64_t i = 0; i < m.n; i++)
+        m.leans &= m.b->nodes[i].op != NODE_LOAD || m.b->nodes[i].kid[0] < PLAN_MERGE;
+    int rc = new_plan(&m, way.type);
+    if (!rc && m.steps)
+        rc = new_grid(&m, way.rows, way.columns);
     if (!rc)
-        rc = m->steps ? make_steps(m) : make_passes(m);
-    if (!rc && !(rc = list_programs(m->p, m->e)))
-        measure(m->p);
-    if (!rc && m->steps)
-        plan_grid_measure(m->p);
-    if (rc || !m->makes)
-        plan_free(m->p);
+        rc = m.steps ? make_steps(&m) : make_passes(&m);
+    if (!rc && !(rc = list_programs(m.p, m.e)))
+        measure(m.p);
+    if (!rc && m.steps)
+        plan_grid_measure(m.p);
+    if (rc || !m.makes)
+        plan_free(m.p);
     else
-        *out = m->p;
+        *out = m.p;
     return rc;
-}
-
-int plan_make(plan **out, prog_builder *b, prog_type type, bool by_rows, kv_err *e)
-{
-    kv_err unused = {0};
-    plan_maker m = {
-        .b = b, .n = b->nnodes, .by_rows = by_rows, .makes = out != NULL, .e = e ? e : &unused};
-    return make_plan(out, &m, type, 0, 0);
-}
-
-int plan_make_steps(plan **out, prog_builder *b, prog_type type, int64_t rows, int64_t columns,
-                    kv_err *e)
-{
-    kv_err unused = {0};
-    plan_maker m = {.b = b, .n = b->nnodes, .steps = true, .makes = true, .e = e ? e : &unused};
-    return out || b->failed ? make_plan(out, &m, type, rows, columns) : KV_OK;
 }
 
 /* ---- The plan as a whole --------------------------------------------------------------------- */

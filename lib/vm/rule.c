@@ -451,18 +451,19 @@ static int run_rule(rule_run *r)
     if (r->rc)
         return r->rc;
     r->steps |= r->by_rows && r->whole;
-    plan **made = r->plans ? &r->u->plan : NULL;
-    if (!r->steps)
-        return plan_make(made, r->b, r->type, r->by_rows, r->e);
-    if (r->offset) {
+    if (r->steps && r->offset) {
         source_err(r->binding->src, rule->pos, rule->end, r->e, KV_E_UNSUPPORTED,
                    "a rule that reduces in several ways, by columns or to a largest number, or "
                    "multiplies matrices, reads every row, so `rows present` has no meaning");
         return kv_err_hint(r->e, "leave it out: rows that are absent count as zeros"),
                KV_E_UNSUPPORTED;
     }
-    return plan_make_steps(made, r->b, r->type, rule_length(r, PROG_ROWS).u.integer,
-                           rule_length(r, PROG_COLUMNS).u.integer, r->e);
+    plan_way way = {r->type, r->by_rows && !r->steps, r->steps, 1, 1};
+    if (r->steps) {
+        way.rows = rule_length(r, PROG_ROWS).u.integer;
+        way.columns = rule_length(r, PROG_COLUMNS).u.integer;
+    }
+    return plan_make(r->plans ? &r->u->plan : NULL, r->b, way, r->e);
 }
 
 int rule_case_make(const rule_binding *b, const rule_given *given, bool plans, rule_update *u,

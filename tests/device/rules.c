@@ -157,7 +157,7 @@ static sample make_sample(void)
     for (int i = 0; i < STATES; i++)
         if (draw() % 2)
             prog_store(b, PLAN_STATE + i, own, any_of(values, n));
-    must(plan_make(&s.p, b, s.type, false, &e), &e);
+    must(plan_make(&s.p, b, (plan_way){.type = s.type}, &e), &e);
     prog_builder_free(b);
     return s;
 }
