@@ -736,11 +736,6 @@ ast *parse_operand(parser *p)
 
 /* ---- Postfixes ---- */
 
-static bool is_slice_end(parser *p)
-{
-    return parse_is_sign(p, SIGN1(',')) || parse_is_sign(p, SIGN1(']'));
-}
-
 /* expr, or [from] : [to] [: [step]], or ... */
 static ast *slice(parser *p)
 {
@@ -754,9 +749,12 @@ static ast *slice(parser *p)
         if (!parse_is_sign(p, SIGN1(':')))
             return part[0];
     }
-    for (int i = 1; i < 3 && parse_accept(p, SIGN1(':')); i++)
-        if (!is_slice_end(p) && !parse_is_sign(p, SIGN1(':')) && !(part[i] = parse_expression(p)))
+    for (int i = 1; i < 3 && parse_accept(p, SIGN1(':')); i++) {
+        bool empty = parse_is_sign(p, SIGN1(',')) || parse_is_sign(p, SIGN1(']')) ||
+                     parse_is_sign(p, SIGN1(':'));
+        if (!empty && !(part[i] = parse_expression(p)))
             return NULL;
+    }
     return parse_node_of(p, AST_SLICE, pos, part, 3);
 }
 

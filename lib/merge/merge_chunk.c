@@ -190,20 +190,11 @@ static int array_of(merge_worker *w, int slot, void **at, kv_err *e)
 
 /* ---- Passes ---------------------------------------------------------------------------------- */
 
-bool merge_job_ranks(const merge_job *job, int pass)
+bool merge_job_uses(const merge_job *job, int pass, int kind)
 {
     const plan_pass *p = &job->plan->plan->pass[pass];
     for (int s = 0; s < p->nslots; s++)
-        if (plan_slot_kind(p->slot[s]) == MERGE_RANK)
-            return true;
-    return false;
-}
-
-bool merge_job_stores(const merge_job *job, int pass)
-{
-    const plan_pass *p = &job->plan->plan->pass[pass];
-    for (int s = 0; s < p->nslots; s++)
-        if (p->slot[s] == MERGE_MERGED)
+        if (plan_slot_kind(p->slot[s]) == kind)
             return true;
     return false;
 }
@@ -432,7 +423,7 @@ int merge_worker_piece(merge_worker *w, const merge_job *job, const walk_piece *
     merge_worker_job(w, job, p->readers);
     w->piece_first = p->first;
     w->piece_end = p->first + p->n;
-    if (job->plan->nranks > 0 && merge_job_ranks(job, job->pass))
+    if (job->plan->nranks > 0 && merge_job_uses(job, job->pass, MERGE_RANK))
         rc = rank_piece(w, e);
     w->block_n = 0;
     return rc;

@@ -161,11 +161,8 @@ int merge_worker_run(merge_worker *w, int pass, void *merged, kv_err *e);
 int merge_worker_pack(merge_worker *w, int pass, void *merged, bool *done, kv_err *e);
 void *merge_worker_terms(const merge_worker *w, int pass, int sum);
 
-/* Returns true if a pass reads ranks. */
-bool merge_job_ranks(const merge_job *job, int pass);
-
-/* Returns true if a pass stores the merged array. */
-bool merge_job_stores(const merge_job *job, int pass);
+/* Returns true if a pass has a slot of a kind: it reads ranks, or stores to MERGE_MERGED. */
+bool merge_job_uses(const merge_job *job, int pass, int kind);
 
 /* rank[i], from 0 to 1, tells the place of terms[i] among all n: place / (n - 1). Of equal terms
  * the first is the smaller; -0 equals 0; nan is above all. 0.5 if n is 1. Terms and ranks are

@@ -501,7 +501,7 @@ static int rule_piece(const merging *r, merge_worker *w, const merge_job *j, con
 {
     const plan_pass *pass = &j->plan->plan->pass[j->pass];
     double sums[PLAN_MAX_NUMBERS];
-    bool stores = merge_job_stores(j, j->pass) && !j->again;
+    bool stores = merge_job_uses(j, j->pass, MERGE_MERGED) && !j->again;
     for (int i = 0; i < pass->nsums; i++)
         sums[i] = pass->sum[i].fold < PLAN_FOLDS ? kernel_fold_begin(pass->sum[i].fold) : 0;
     TRY(rule_chunks(r, w, j, p, stores, sums, e));
@@ -660,7 +660,7 @@ static int sample_job(merge_worker *w, merge_job *j, tensor_reader *const *reade
             s.sum[s.nselects++] = i;
         s.n = n > s.n ? n : s.n;
     }
-    if (s.nselects == 0 || (j->plan->nranks > 0 && merge_job_ranks(j, j->pass)))
+    if (s.nselects == 0 || (j->plan->nranks > 0 && merge_job_uses(j, j->pass, MERGE_RANK)))
         return KV_OK;
     s.n = s.n < SAMPLE_BYTES / 8 / s.nselects ? s.n : SAMPLE_BYTES / 8 / s.nselects;
     s.n -= s.n % RUN;
