@@ -115,27 +115,16 @@ static ast *writer_make(list_writer *w, ast_kind kind, int op, const ast *at,
 
 static const ast *writer_int(list_writer *w, const ast *at, int64_t x)
 {
-    ast *node = writer_make(w, AST_INT, 0, at, NULL, 0);
-    if (node)
-        node->u.integer = x;
-    return node;
+    ast like = {.kind = AST_INT, .pos = at->pos, .end = at->end, .u.integer = x};
+    return writer_make_like(w, &like, NULL, 0);
 }
 
-static const ast *writer_name(list_writer *w, const ast *at, const char *name)
+/* A name, a call of a function, or a line that gives a name its value. */
+static ast *writer_named(list_writer *w, ast_kind kind, const ast *at, const char *name,
+                         const ast *const *kids, uint32_t n)
 {
-    ast *node = writer_make(w, AST_NAME, 0, at, NULL, 0);
-    if (node)
-        node->u.text = name;
-    return node;
-}
-
-static const ast *writer_call(list_writer *w, const ast *at, const char *function,
-                              const ast *const *args, uint32_t n)
-{
-    ast *node = writer_make(w, AST_CALL, 0, at, args, n);
-    if (node)
-        node->u.text = function;
-    return node;
+    ast like = {.kind = (uint8_t)kind, .pos = at->pos, .end = at->end, .u.text = name};
+    return writer_make_like(w, &like, kids, n);
 }
 
 static const ast *writer_binary(list_writer *w, const ast *at, ast_op op, const ast *x,
@@ -183,7 +172,8 @@ static list_value writer_items(list_writer *w, const ast *at, const char *name, 
 {
     list_value list = writer_list(w, n);
     for (int i = 0; i < n && !w->rc; i++)
-        list.items[i] = value_of_node(writer_name(w, at, writer_item(w, name, i)));
+        list.items[i] =
+            value_of_node(writer_named(w, AST_NAME, at, writer_item(w, name, i), NULL, 0));
     return list;
 }
 
@@ -296,11 +286,7 @@ static void writer_put(list_writer *w, ast *line)
 
 static void writer_put_set(list_writer *w, const ast *at, const char *name, const ast *is)
 {
-    ast *line = writer_make(w, RULE_SET, 0, at, &is, 1);
-    if (!line)
-        return;
-    line->u.text = name;
-    writer_put(w, line);
+    writer_put(w, writer_named(w, RULE_SET, at, name, &is, 1));
 }
 
 /* ---- One value, or a list -------------------------------------------------------------------- */
@@ -467,7 +453,7 @@ static const ast *join_items(list_writer *w, const ast *at, const char *function
     const ast *all = n > 0 ? items[0].node : writer_int(w, at, 0);
     for (int i = 1; i < n && !w->rc; i++) {
         const ast *pair[2] = {all, items[i].node};
-        all = function ? writer_call(w, at, function, pair, 2)
+        all = function ? writer_named(w, AST_CALL, at, function, pair, 2)
                        : writer_make(w, AST_BINARY, OP_ADD, at, pair, 2);
     }
     return all;
@@ -498,7 +484,7 @@ static const ast *merge_put_named(list_writer *w, const ast *at, const ast *is)
 {
     const char *name = writer_item(w, "sorted", w->sorted++);
     writer_put_set(w, at, name, is);
-    return writer_name(w, at, name);
+    return writer_named(w, AST_NAME, at, name, NULL, 0);
 }
 
 /* One exchange of a sorting network. */
@@ -507,8 +493,8 @@ static void exchange(list_writer *w, const ast *at, list_value *x, list_value *y
     const ast *pair[2] = {x->node, y->node};
     if (w->rc)
         return;
-    const ast *least = writer_call(w, at, "min", pair, 2);
-    const ast *most = writer_call(w, at, "max", pair, 2);
+    const ast *least = writer_named(w, AST_CALL, at, "min", pair, 2);
+    const ast *most = writer_named(w, AST_CALL, at, "max", pair, 2);
     x->node = merge_put_named(w, at, least);
     y->node = merge_put_named(w, at, most);
 }
@@ -654,7 +640,7 @@ static list_value write_call_of_ones(list_writer *w, const ast *node, const list
     /* the dot product of two arrays is a sum over all elements */
     if (strcmp(node->u.text, "dot") == 0 && node->n == 2) {
         const ast *product = writer_binary(w, node, OP_MUL, kids[0], kids[1]);
-        return value_of_node(writer_call(w, node, "sum", &product, 1));
+        return value_of_node(writer_named(w, AST_CALL, node, "sum", &product, 1));
     }
     return value_of_node(writer_make_like(w, node, kids, node->n));
 }
@@ -733,7 +719,7 @@ static list_value merge_value(list_writer *w, const ast *node)
         if (!m->is.node || m->is.node->kind != AST_NAME)
             return m->is;
         /* errors show where it is read */
-        return value_of_node(writer_name(w, node, m->is.node->u.text));
+        return value_of_node(writer_named(w, AST_NAME, node, m->is.node->u.text, NULL, 0));
     }
     case AST_LIST:
     case AST_TUPLE:
