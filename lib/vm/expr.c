@@ -55,7 +55,7 @@ typedef struct walk {
     kv_array **arrays; /* by slot, from slot 1 on */
     int narrays;
     prog_builder *b;
-    arena memory;
+    arena *memory; /* the builder's */
     int rc;
     kv_err *e;
 } walk;
@@ -71,7 +71,7 @@ static void fail_at(walk *w, const ast *node, int rc)
 
 static void *take_memory(walk *w, size_t bytes)
 {
-    void *memory = arena_alloc(&w->memory, bytes, w->e);
+    void *memory = arena_alloc(w->memory, bytes, w->e);
     if (!memory)
         w->rc = KV_E_MEMORY;
     return memory;
@@ -256,7 +256,7 @@ static item host_result(walk *w, const ast *node, const item *kids)
     else if (node->op == OP_AND || node->op == OP_OR)
         out.number = args[host_truth(args[0]) == (node->op == OP_AND)];
     else
-        rc = host_binary((ast_op)node->op, args[0], args[1], &out.number, &w->memory, w->e);
+        rc = host_binary((ast_op)node->op, args[0], args[1], &out.number, w->memory, w->e);
     if (rc)
         fail_at(w, node, rc);
     return out;
@@ -472,7 +472,7 @@ static int run(walk *w, const prog *p, kv_array *result)
     _Alignas(MEM_ALIGN) char own[OWN_SCRATCH];
     int64_t bytes = prog_scratch_bytes(p), size = kv_array_size(result);
     void *scratch = bytes <= OWN_SCRATCH ? own : mem_alloc_data(bytes, w->e);
-    void **data = arena_alloc(&w->memory, sizeof *data * (size_t)(w->narrays + 1), w->e);
+    void **data = arena_alloc(w->memory, sizeof *data * (size_t)(w->narrays + 1), w->e);
     int rc = scratch && data ? kv_array_write(result, &data[0], w->e) : KV_E_MEMORY;
     for (int i = 1; i <= w->narrays && !rc; i++) {
         const void *from = NULL;
@@ -543,11 +543,12 @@ int expr_eval(kv_array **out, const ast *tree, const expr_leaf *leaves, int nlea
     kv_err unused = {0};
     walk w = {.src = src, .leaves = leaves, .nleaves = nleaves, .e = e ? e : &unused};
     item root = {0};
-    w.arrays = take_memory(&w, sizeof *w.arrays * (size_t)(nleaves + 2));
-    w.b = w.arrays ? prog_builder_new(w.e) : NULL;
-    if (w.b)
+    if (!(w.b = prog_builder_new(w.e)))
+        return KV_E_MEMORY;
+    w.memory = prog_builder_memory(w.b);
+    if ((w.arrays = take_memory(&w, sizeof *w.arrays * (size_t)(nleaves + 2))))
         root = visit(&w, tree);
-    int rc = w.b ? w.rc : KV_E_MEMORY;
+    int rc = w.rc;
     if (!rc && root.is_host)
         rc = REFUSE(&w, tree, KV_E_VALUE, "the result depends on no array");
     while (!rc && !leaves->array) /* to the leftmost array, whose context the result gets */
@@ -555,6 +556,5 @@ int expr_eval(kv_array **out, const ast *tree, const expr_leaf *leaves, int nlea
     if (!rc)
         rc = compute(&w, &root, kv_array_ctx(leaves->array), out);
     prog_builder_free(w.b);
-    arena_release(&w.memory);
     return rc;
 }
