@@ -378,14 +378,16 @@ static int new_plan(plan_maker *m, prog_type type)
     /* of a pass at most: each node is loaded, read as a number or added up, each store has one, and
      * so has what is kept */
     int64_t slots = m->n + sums + m->b->nstores + PLAN_MAX_KEPT;
-    int64_t lists = (int64_t)sizeof(plan) + passes * (int64_t)sizeof(plan_pass);
+    int64_t lists =
+        (int64_t)sizeof(plan) + passes * (int64_t)(sizeof(plan_pass) + 2 * sizeof(prog *));
     int64_t bytes =
         lists + numbers +
         passes * (sums * (int64_t)sizeof(plan_total) + slots * (int64_t)sizeof(int32_t));
     plan *p = m->p = mem_zalloc(bytes, 1, m->e);
     if (!p)
         return KV_E_MEMORY;
-    plan_total *totals = (plan_total *)(void *)((char *)p + lists);
+    p->programs = (prog **)(void *)(p->pass + passes);
+    plan_total *totals = (plan_total *)(void *)(p->programs + 2 * passes);
     int32_t *places = (int32_t *)(void *)(totals + passes * sums);
     for (int64_t i = 0; i < passes; i++) {
         p->pass[i].sum = totals + i * sums;
@@ -504,33 +506,18 @@ static void measure(plan *p)
     }
 }
 
-/* Lists the programs; out NULL: only counts them. */
-static int64_t programs_of(const plan *p, prog **out)
+/* Lists the programs, and gives their constants places in the pool. */
+static void list_programs(plan *p)
 {
-    int64_t n = 0;
     for (int64_t i = 0; i < 2 * p->all_passes; i++) {
         const plan_pass *pass = &p->pass[i / 2];
         prog *one = i % 2 ? pass->elements : pass->numbers;
-        if (one && out)
-            out[n] = one;
-        n += one != NULL;
+        if (!one)
+            continue;
+        one->pool_at = (int32_t)p->pool_words;
+        p->pool_words += one->npool;
+        p->programs[p->nprograms++] = one;
     }
-    return n;
-}
-
-/* Sets p->programs, and gives their constants places in the pool. */
-static int list_programs(plan *p, kv_err *e)
-{
-    p->nprograms = programs_of(p, NULL);
-    p->programs = mem_alloc(p->nprograms + 1, sizeof *p->programs, e);
-    if (!p->programs)
-        return KV_E_MEMORY;
-    programs_of(p, p->programs);
-    for (int64_t i = 0; i < p->nprograms; i++) {
-        p->programs[i]->pool_at = (int32_t)p->pool_words;
-        p->pool_words += p->programs[i]->npool;
-    }
-    return KV_OK;
 }
 
 int plan_make(plan **out, prog_builder *b, plan_way way, kv_err *e)
@@ -574,8 +561,10 @@ int plan_make(plan **out, prog_builder *b, plan_way way, kv_err *e)
         rc = new_grid(&m, way.rows, way.columns);
     if (!rc)
         rc = m.steps ? make_steps(&m) : make_passes(&m);
-    if (!rc && !(rc = list_programs(m.p, m.e)))
+    if (!rc) {
+        list_programs(m.p);
         measure(m.p);
+    }
     if (!rc && m.steps)
         plan_grid_measure(m.p);
     if (rc || !m.makes)
@@ -616,6 +605,5 @@ void plan_free(plan *p)
         prog_free(p->pass[i].elements);
     }
     mem_free(p->grid);
-    mem_free(p->programs);
     mem_free(p);
 }
