@@ -496,22 +496,18 @@ typedef struct run {
 
 /* ---- Kernels ---- */
 
-static int compile(const gpu_rule **out, const gpu_ops *gpu, int id, const plan *p, int kernel,
-                   plan_input input, kv_err *e)
-{
-    own_buf text = {0};
-    plan_text(&text, p, kernel, input, GPU_RULE_KERNEL);
-    TRY(buf_check(&text, e));
-    return gpu->compile(id, buf_text(&text), out, e);
-}
-
 static int compile_all(kernels *k, const gpu_ops *gpu, int id, const plan *p, plan_input input,
                        kv_err *e)
 {
     *k = (kernels){.input = input};
-    for (int i = 0; i < plan_text_kernels(p); i++)
-        if (plan_text_has(p, i))
-            TRY(compile(&k->of[i].rule, gpu, id, p, i, input, e));
+    for (int i = 0; i < plan_text_kernels(p); i++) {
+        own_buf text = {0};
+        if (!plan_text_has(p, i))
+            continue;
+        plan_text(&text, p, i, input, GPU_RULE_KERNEL);
+        TRY(buf_check(&text, e));
+        TRY(gpu->compile(id, buf_text(&text), &k->of[i].rule, e));
+    }
     k->plan = p;
     return KV_OK;
 }
