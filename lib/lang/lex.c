@@ -327,14 +327,6 @@ static token bad(const lexer *lx, uint32_t pos, uint32_t end, kv_err *e, kv_code
     return (token){.kind = TOK_BAD, .pos = pos, .end = end};
 }
 
-/* The end of a run of letters and digits. */
-static uint32_t word_end(const lexer *lx, uint32_t pos)
-{
-    while (lex_is_word_char(at(lx, pos)))
-        pos++;
-    return pos;
-}
-
 static bool is_point(const lexer *lx, uint32_t pos)
 {
     return at(lx, pos) == '.' && lex_is_digit(at(lx, pos + 1));
@@ -518,7 +510,9 @@ static bool is_lookalike(const lexer *lx, uint32_t pos, uint32_t n, kv_err *e)
 
 static token lex_name(const lexer *lx, token t, kv_err *e)
 {
-    t.end = word_end(lx, t.pos);
+    t.end = t.pos;
+    while (lex_is_word_char(at(lx, t.end)))
+        t.end++;
     t.kind = at_cursor(lx, t.end) ? TOK_CURSOR : TOK_NAME;
     for (uint32_t p = t.pos; p < t.end;) {
         bool ok = true;

@@ -355,6 +355,15 @@ ast *parse_node_of(parser *p, int kind, uint32_t pos, ast *const *kids, int64_t 
     return node;
 }
 
+ast *parse_node_named(parser *p, int kind, uint32_t pos, const char *text, ast *const *kids,
+                      int64_t n)
+{
+    ast *node = text ? parse_node_of(p, kind, pos, kids, n) : NULL;
+    if (node)
+        node->u.text = text;
+    return node;
+}
+
 const char *parse_intern(parser *p, const char *text, size_t n)
 {
     char small[64];

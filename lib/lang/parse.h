@@ -264,6 +264,9 @@ void parse_cursor_in_call(parser *p, const bracket *b, const char *name, bool me
 ast *parse_node(parser *p, int kind, uint32_t pos, uint32_t end, uint32_t nkids);
 /* A node with the n children in kids, from pos to the end of the last token taken. */
 ast *parse_node_of(parser *p, int kind, uint32_t pos, ast *const *kids, int64_t n);
+/* The same with a text, which may be NULL after an error. */
+ast *parse_node_named(parser *p, int kind, uint32_t pos, const char *text, ast *const *kids,
+                      int64_t n);
 /* n bytes of text, interned; NULL when there is no memory. */
 const char *parse_intern(parser *p, const char *text, size_t n);
 

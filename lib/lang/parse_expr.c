@@ -247,20 +247,16 @@ static ast *negation(parser *p)
     return node;
 }
 
-static ast *conjunction(parser *p)
-{
-    ast *node = negation(p);
-    while (node && parse_accept_word(p, "and"))
-        node = binary(p, OP_AND, node, negation(p));
-    return node;
-}
-
 ast *parse_disjunction(parser *p)
 {
-    ast *node = conjunction(p);
-    while (node && parse_accept_word(p, "or"))
-        node = binary(p, OP_OR, node, conjunction(p));
-    return node;
+    ast *either = NULL;
+    do {
+        ast *all = negation(p);
+        while (all && parse_accept_word(p, "and"))
+            all = binary(p, OP_AND, all, negation(p));
+        either = either ? binary(p, OP_OR, either, all) : all;
+    } while (either && parse_accept_word(p, "or"));
+    return either;
 }
 
 /* `if c else b` behind a; the `if` was taken. */

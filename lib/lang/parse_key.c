@@ -7,11 +7,6 @@
 
 static ast *key(parser *p);
 
-static bool is_key_char(char c)
-{
-    return lex_is_word_char(c) || (c && strchr("./:-*?", c));
-}
-
 static bool is_arrow(const parser *p, uint32_t pos)
 {
     return parse_char(p, pos) == '-' && parse_char(p, pos + 1) == '>';
@@ -84,7 +79,8 @@ static uint32_t bare_end(const parser *p, uint32_t pos, bool *pattern)
     for (;;) {
         char c = parse_char(p, pos);
         uint32_t past = c == '{' ? braces_end(p, pos) : pos;
-        if (past == pos && (!is_key_char(c) || is_arrow(p, pos)))
+        bool letter = lex_is_word_char(c) || (c && strchr("./:-*?", c) && !is_arrow(p, pos));
+        if (past == pos && !letter)
             return pos;
         *pattern |= past > pos || c == '*' || c == '?';
         pos = past > pos ? past : pos + 1;

@@ -59,11 +59,8 @@ static ast *target(parser *p)
     }
     if (item)
         return parse_primary(p);
-    const char *name = parse_new_name(p, "the name of a variable");
-    ast *node = name ? parse_node(p, AST_NAME, t.pos, t.end, 0) : NULL;
-    if (node)
-        node->u.text = name;
-    return node;
+    return parse_node_named(p, AST_NAME, t.pos, parse_new_name(p, "the name of a variable"), NULL,
+                            0);
 }
 
 /* target, target, … */
@@ -399,10 +396,7 @@ ast *parse_argument(parser *p)
     ast *value = parse_expression(p);
     if (!value && p->cursor && !p->cursor->call)
         p->cursor->keyword = text;
-    ast *node = value ? parse_node_of(p, AST_ARG, name.pos, &value, 1) : NULL;
-    if (node)
-        node->u.text = text;
-    return node;
+    return value ? parse_node_named(p, AST_ARG, name.pos, text, &value, 1) : NULL;
 }
 
 /* (args) behind a function's name; first, when there is one, becomes the first argument. */
@@ -424,9 +418,7 @@ static ast *call(parser *p, const char *name, uint32_t pos, ast *first)
     }
     if (!parse_close(p, &b))
         goto out;
-    node = parse_node_of(p, AST_CALL, pos, args.items, args.n);
-    if (node)
-        node->u.text = name;
+    node = parse_node_named(p, AST_CALL, pos, name, args.items, args.n);
 out:
     if (!node)
         parse_cursor_in_call(p, &b, name, first != NULL, (uint32_t)args.n);
@@ -450,10 +442,7 @@ static ast *dtype_of_module(parser *p)
         if (!parse_is_word(p, names[i]) || parse_char(p, t.end) == '(')
             continue;
         parse_take(p);
-        ast *node = parse_node(p, AST_TEXT, t.pos, t.end, 0);
-        if (node)
-            node->u.text = names[i];
-        return node;
+        return parse_node_named(p, AST_TEXT, t.pos, names[i], NULL, 0);
     }
     return NULL;
 }
@@ -528,10 +517,7 @@ static ast *spread_rows(parser *p, ast *node)
     bool ok = parse_append(p, &args, pair->kid[0]) && parse_append(p, &args, pair->kid[1]);
     for (uint32_t i = 1; i < node->n && ok; i++)
         ok = parse_append(p, &args, node->kid[i]);
-    ast *made = ok ? parse_node_of(p, AST_CALL, node->pos, args.items, args.n) : NULL;
-    if (made)
-        made->u.text = node->u.text;
-    return made;
+    return ok ? parse_node_named(p, AST_CALL, node->pos, node->u.text, args.items, args.n) : NULL;
 }
 
 /* Random functions take the shape first here, and behind their two numbers there: arguments by
@@ -550,11 +536,10 @@ static ast *name_numbers(parser *p, ast *node, bool shape_first)
             if (strcmp(kid->u.text, "size") == 0)
                 kid->u.text = "shape";
         } else if (!shape_first && i == plain && plain < 5) {
-            ast *named = parse_node_of(p, AST_ARG, kid->pos, &kid, 1);
+            ast *named = parse_node_named(p, AST_ARG, kid->pos, names[plain++], &kid, 1);
             if (!named)
                 return NULL;
             named->end = kid->end;
-            named->u.text = names[plain++];
             node->kid[i] = named;
         }
         ends = ends && (node->kid[i]->kind != AST_ARG || strcmp(node->kid[i]->u.text, "high") != 0);
@@ -615,10 +600,7 @@ static ast *name(parser *p)
         kv_err_hint(p->e, "write no blank before the bracket: %s(…)", text);
         return NULL;
     }
-    ast *node = parse_node(p, AST_NAME, t.pos, t.end, 0);
-    if (node)
-        node->u.text = text;
-    return node;
+    return parse_node_named(p, AST_NAME, t.pos, text, NULL, 0);
 }
 
 /* $NAME: a variable, where a word would be something else. */
@@ -630,10 +612,7 @@ static ast *dollar(parser *p)
     if (t.kind != TOK_NAME || t.pos != sign.end)
         return parse_fail(p, sign.pos, sign.end, KV_E_SYNTAX, "`$` needs the name of a variable");
     parse_take(p);
-    ast *node = parse_node(p, AST_NAME, sign.pos, t.end, 0);
-    if (node && !(node->u.text = parse_token_text(p, &t)))
-        return NULL;
-    return node;
+    return parse_node_named(p, AST_NAME, sign.pos, parse_token_text(p, &t), NULL, 0);
 }
 
 /* The name of a tensor at pos, behind `@path#` from `from` on; in quotes when it has other signs.
@@ -736,11 +715,6 @@ ast *parse_operand(parser *p)
 
 /* ---- Postfixes ---- */
 
-static bool is_slice_end(parser *p)
-{
-    return parse_is_sign(p, SIGN1(',')) || parse_is_sign(p, SIGN1(']'));
-}
-
 /* expr, or [from] : [to] [: [step]], or ... */
 static ast *slice(parser *p)
 {
@@ -754,9 +728,12 @@ static ast *slice(parser *p)
         if (!parse_is_sign(p, SIGN1(':')))
             return part[0];
     }
-    for (int i = 1; i < 3 && parse_accept(p, SIGN1(':')); i++)
-        if (!is_slice_end(p) && !parse_is_sign(p, SIGN1(':')) && !(part[i] = parse_expression(p)))
+    for (int i = 1; i < 3 && parse_accept(p, SIGN1(':')); i++) {
+        bool empty = parse_is_sign(p, SIGN1(',')) || parse_is_sign(p, SIGN1(']')) ||
+                     parse_is_sign(p, SIGN1(':'));
+        if (!empty && !(part[i] = parse_expression(p)))
             return NULL;
+    }
     return parse_node_of(p, AST_SLICE, pos, part, 3);
 }
 
@@ -797,13 +774,11 @@ static ast *method(parser *p, ast *value)
     const char *text = parse_token_text(p, &t);
     if (text && strcmp(text, "asnumpy") == 0)
         text = "dense";
-    ast *node = !text             ? NULL
-                : follows(p, '(') ? call(p, text, value->pos, value)
-                                  : parse_node_of(p, AST_CALL, value->pos, &value, 1);
-    if (node) {
+    ast *node = text && follows(p, '(')
+                    ? call(p, text, value->pos, value)
+                    : parse_node_named(p, AST_CALL, value->pos, text, &value, 1);
+    if (node)
         node->flags |= AST_METHOD;
-        node->u.text = text;
-    }
     return node;
 }
 

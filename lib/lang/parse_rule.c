@@ -8,14 +8,6 @@
 
 static ast *block(parser *p, uint32_t header);
 
-static ast *named(parser *p, int kind, uint32_t pos, const char *name, ast *kid)
-{
-    ast *node = parse_node_of(p, kind, pos, &kid, kid != NULL);
-    if (node)
-        node->u.text = name;
-    return node;
-}
-
 /* A name that may be given a value; NULL on an error. */
 static const char *free_name(parser *p, const char *wanted)
 {
@@ -56,7 +48,7 @@ static bool states(parser *p, ast_list *list)
         ast *initial = NULL;
         if (!name || (parse_accept(p, SIGN1('=')) && !(initial = parse_expr(p, false))))
             return false;
-        ast *node = named(p, RULE_STATE, pos, name, initial);
+        ast *node = parse_node_named(p, RULE_STATE, pos, name, &initial, initial != NULL);
         if (!parse_append(p, list, node))
             return false;
         node->op = (uint8_t)how;
@@ -164,13 +156,13 @@ static ast *assignment(parser *p, uint32_t pos)
         return NULL;
     }
     if (!pair[0] || !pair[1] || op == PARSE_PLAIN)
-        return pair[0] && pair[1] ? named(p, RULE_SET, pos, name, pair[1]) : NULL;
+        return pair[0] && pair[1] ? parse_node_named(p, RULE_SET, pos, name, &pair[1], 1) : NULL;
     ast *both = parse_node_of(p, AST_BINARY, pos, pair, 2);
     if (!both)
         return NULL;
     pair[0]->u.text = name;
     both->op = (uint8_t)op;
-    return named(p, RULE_SET, pos, name, both);
+    return parse_node_named(p, RULE_SET, pos, name, &both, 1);
 }
 
 /* Returns true if the next word is `word`, and no assignment to a variable of that name follows. */

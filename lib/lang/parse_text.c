@@ -381,8 +381,5 @@ ast *parse_heredoc(parser *p)
     uint32_t indent = parse_past_blanks(p, last) - last;
     const char *kept = body(p, first, at, indent);
     parse_seek(p, last + indent + end - word);
-    ast *node = kept ? parse_node(p, AST_TEXT, sign.pos, p->last, 0) : NULL;
-    if (node)
-        node->u.text = kept;
-    return node;
+    return parse_node_named(p, AST_TEXT, sign.pos, kept, NULL, 0);
 }

@@ -21,6 +21,7 @@ struct merge_plans {
     const merge *m;
     merge_rule *rule[MERGE_MODELS + 1]; /* by the number of models of a key; NULL: not made yet */
     shape_plan *shapes;
+    arena memory; /* of them */
 };
 
 merge_plans *merge_plans_new(const merge *m, kv_err *e)
@@ -35,15 +36,11 @@ void merge_plans_free(merge_plans *p)
 {
     if (!p)
         return;
-    while (p->shapes) {
-        shape_plan *s = p->shapes;
-        p->shapes = s->next;
+    for (shape_plan *s = p->shapes; s; s = s->next)
         merge_plan_release(&s->plan);
-        mem_free(s);
-    }
     for (int i = 0; i <= MERGE_MODELS; i++)
-        if (p->rule[i])
-            merge_rule_free(p->rule[i]);
+        merge_rule_free(p->rule[i]);
+    arena_release(&p->memory);
     mem_free(p);
 }
 
@@ -87,12 +84,8 @@ int merge_plans_get(merge_plans *p, merge_job *j, const merge_factors *factors, 
                      memcmp(s->given.bf16, given.bf16, sizeof given.bf16) != 0))
             s = s->next;
         if (!s) {
-            s = mem_zalloc(1, sizeof *s, e);
-            if (!s)
-                return KV_E_MEMORY;
-            int rc = merge_plan_make(&s->plan, r, &given, e);
-            if (rc)
-                return mem_free(s), rc;
+            s = arena_alloc(&p->memory, sizeof *s, e);
+            TRY(s ? merge_plan_make(&s->plan, r, &given, e) : KV_E_MEMORY);
             s->given = given;
             s->next = p->shapes;
             p->shapes = s;

@@ -190,20 +190,11 @@ static int array_of(merge_worker *w, int slot, void **at, kv_err *e)
 
 /* ---- Passes ---------------------------------------------------------------------------------- */
 
-bool merge_job_ranks(const merge_job *job, int pass)
+bool merge_job_uses(const merge_job *job, int pass, int kind)
 {
     const plan_pass *p = &job->plan->plan->pass[pass];
     for (int s = 0; s < p->nslots; s++)
-        if (plan_slot_kind(p->slot[s]) == MERGE_RANK)
-            return true;
-    return false;
-}
-
-bool merge_job_stores(const merge_job *job, int pass)
-{
-    const plan_pass *p = &job->plan->plan->pass[pass];
-    for (int s = 0; s < p->nslots; s++)
-        if (p->slot[s] == MERGE_MERGED)
+        if (plan_slot_kind(p->slot[s]) == kind)
             return true;
     return false;
 }
@@ -227,11 +218,11 @@ static void copy_numbers(merge_worker *w, const merge_job *j, const plan_pass *p
             continue;
         prog_type type = (prog_type)j->plan->plan->number_type[i];
         int bytes = type == PROG_F32 ? 4 : 8;
-        repeat(copies_of(w, i, false), &j->number[i], bytes);
-        if (!j->select[i])
+        repeat(copies_of(w, i, false), &j->number[i].value, bytes);
+        if (!j->number[i].select)
             continue;
         uint64_t next;
-        prog_number_put(&next, type, (prog_number){merge_select_next(j->select[i])});
+        prog_number_put(&next, type, (prog_number){merge_select_next(j->number[i].select)});
         repeat(copies_of(w, i, true), &next, bytes);
     }
 }
@@ -240,16 +231,16 @@ static void copy_numbers(merge_worker *w, const merge_job *j, const plan_pass *p
  * number; the others are compared with the next larger one (see PLAN_LEAST in vm/plan.h). */
 static int cut_of(merge_worker *w, int number, int64_t *cut, kv_err *e)
 {
-    const merge_job *j = w->job;
-    const merge_select *s = j->select[number];
+    const merge_number *n = &w->job->number[number];
+    const merge_select *s = n->select;
     *cut = merge_select_cut(s, w->chunk);
     if (*cut >= 0) {
         *cut = *cut < w->n ? *cut : w->n;
         return KV_OK;
     }
-    int pass = j->pass_of[number], rc = merge_worker_run(w, pass, NULL, e);
+    int rc = merge_worker_run(w, n->pass, NULL, e);
     if (!rc)
-        *cut = merge_select_cut_in(s, merge_worker_terms(w, pass, j->sum_of[number]), w->n);
+        *cut = merge_select_cut_in(s, merge_worker_terms(w, n->pass, n->sum), w->n);
     return rc;
 }
 
@@ -266,7 +257,7 @@ static int bind_slot(merge_worker *w, int s, int pass, void *merged, void **at, 
     } else if (plan_slot_kind(slot) == PLAN_TERMS) {
         *at = merge_worker_terms(w, pass, i);
     } else {
-        if (w->job->select[i] && w->job->pass_of[i] < pass)
+        if (w->job->number[i].select && w->job->number[i].pass < pass)
             rc = cut_of(w, i, cut, e);
         *at = copies_of(w, i, *cut <= 0);
     }
@@ -432,7 +423,7 @@ int merge_worker_piece(merge_worker *w, const merge_job *job, const walk_piece *
     merge_worker_job(w, job, p->readers);
     w->piece_first = p->first;
     w->piece_end = p->first + p->n;
-    if (job->plan->nranks > 0 && merge_job_ranks(job, job->pass))
+    if (job->plan->nranks > 0 && merge_job_uses(job, job->pass, MERGE_RANK))
         rc = rank_piece(w, e);
     w->block_n = 0;
     return rc;

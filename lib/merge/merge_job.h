@@ -36,6 +36,14 @@ typedef struct merge_kept {
     bool *has;   /* of each MERGE_BLOCK: it was read */
 } merge_kept;
 
+/* A number of the plan of a key. */
+typedef struct merge_number {
+    uint64_t value;       /* in its own type, at the start of the 8 bytes */
+    merge_select *select; /* NULL: it is no selection */
+    bool selected;        /* its selection is done */
+    int16_t pass, sum;    /* the pass that makes it, and its place in pass.sum */
+} merge_number;
+
 typedef struct merge_job {
     int64_t key; /* its index in merge.keys */
     merge_job_kind kind;
@@ -58,11 +66,8 @@ typedef struct merge_job {
     uint64_t *draw;            /* of each draw of the plan: the upper half of its counters */
     int pass;                  /* the one that runs */
     bool again;                /* it runs once more, for selections that are not done */
-    uint64_t *number;          /* the numbers, each in its own type, at the start of its 8 bytes */
-    void **cell;               /* &number[i], as arrays for the programs that compute numbers */
-    merge_select **select;     /* by number; NULL: it is no selection */
-    bool *selected;            /* by number: its selection is done */
-    int16_t *pass_of, *sum_of; /* by number: the pass that makes it, and its place in pass.sum */
+    merge_number *number;
+    void **cell;               /* their values, as arrays for the programs that compute numbers */
     merge_kept *kept;          /* by input */
     atomic_llong *lost;        /* its elements that overflowed (merge_run.c) */
     double *results;           /* npieces rows, in each the sums of the pass over that piece */
@@ -156,11 +161,8 @@ int merge_worker_run(merge_worker *w, int pass, void *merged, kv_err *e);
 int merge_worker_pack(merge_worker *w, int pass, void *merged, bool *done, kv_err *e);
 void *merge_worker_terms(const merge_worker *w, int pass, int sum);
 
-/* Returns true if a pass reads ranks. */
-bool merge_job_ranks(const merge_job *job, int pass);
-
-/* Returns true if a pass stores the merged array. */
-bool merge_job_stores(const merge_job *job, int pass);
+/* Returns true if a pass has a slot of a kind: it reads ranks, or stores to MERGE_MERGED. */
+bool merge_job_uses(const merge_job *job, int pass, int kind);
 
 /* rank[i], from 0 to 1, tells the place of terms[i] among all n: place / (n - 1). Of equal terms
  * the first is the smaller; -0 equals 0; nan is above all. 0.5 if n is 1. Terms and ranks are

@@ -132,11 +132,12 @@ static int make_selections(merging *r, merge_job *j, kv_err *e)
         const plan_pass *pass = &p->pass[k];
         for (int i = 0; i < pass->nsums; i++) {
             const plan_total *t = &pass->sum[i];
-            j->pass_of[t->number] = (int16_t)k;
-            j->sum_of[t->number] = (int16_t)i;
+            merge_number *number = &j->number[t->number];
+            number->pass = (int16_t)k;
+            number->sum = (int16_t)i;
             if (t->fold < PLAN_FOLDS)
                 continue;
-            TRY(merge_select_new(&j->select[t->number], t->fold, t->order,
+            TRY(merge_select_new(&number->select, t->fold, t->order,
                                  p->number_type[t->number] != PROG_F32, j->like->elements,
                                  j->npieces * j->chunks, e));
             r->nselects++;
@@ -154,19 +155,14 @@ static int make_rule_job(merging *r, merge_job *j, kv_err *e)
     j->pass = -1;
     j->number = arena_alloc(&r->memory, n * sizeof *j->number, e);
     j->cell = arena_alloc(&r->memory, n * sizeof *j->cell, e);
-    j->select = arena_alloc(&r->memory, n * sizeof *j->select, e);
-    j->selected = arena_alloc(&r->memory, n * sizeof *j->selected, e);
-    j->pass_of = arena_alloc(&r->memory, n * sizeof *j->pass_of, e);
-    j->sum_of = arena_alloc(&r->memory, n * sizeof *j->sum_of, e);
     j->draw = arena_alloc(&r->memory, (size_t)p->ndraws * sizeof *j->draw + 1, e);
     j->lost = arena_alloc(&r->memory, sizeof *j->lost, e);
     j->kept = arena_alloc(&r->memory, (size_t)r->ninputs * sizeof *j->kept, e);
     j->results = arena_alloc(&r->memory, (size_t)results * sizeof *j->results + 1, e);
-    if (!j->number || !j->cell || !j->select || !j->selected || !j->pass_of || !j->sum_of ||
-        !j->draw || !j->lost || !j->kept || !j->results)
+    if (!j->number || !j->cell || !j->draw || !j->lost || !j->kept || !j->results)
         return KV_E_MEMORY;
     for (size_t i = 0; i < n; i++)
-        j->cell[i] = &j->number[i];
+        j->cell[i] = &j->number[i].value;
     /* Random numbers follow from the seed, the text of the key, a stream, and the place of an
      * element. So neither threads nor blocks, shards or other keys change them. */
     for (int i = 0; i < p->ndraws; i++) {
@@ -181,8 +177,8 @@ static void release_batch(merging *r)
 {
     for (int64_t i = 0; i < r->njobs; i++) {
         merge_job *j = &r->jobs[i];
-        for (int k = 0; j->select && k < j->plan->plan->nnumbers; k++)
-            merge_select_free(j->select[k]);
+        for (int k = 0; j->number && k < j->plan->plan->nnumbers; k++)
+            merge_select_free(j->number[k].select);
         merge_plan_release(&j->own);
     }
     r->njobs = 0;
@@ -335,20 +331,26 @@ static int end_losses(const merging *r, const merge_job *j, int64_t first, int64
     return KV_OK;
 }
 
+/* Converts n elements, those from `first` on of the key, to its type. */
+static int encode(const merging *r, const merge_job *j, void *to, const void *data,
+                  tensor_type from, int64_t first, int64_t n, kv_err *e)
+{
+    tensor_loss loss = {.first = -1};
+    int64_t bad = tensor_convert_counting(to, j->type, data, from, n, r->m->lost ? &loss : NULL);
+    return end_losses(r, j, first, bad, &loss, from, data, e);
+}
+
 /* Element i of two blocks is the first that differs. */
 static int refuse_difference(const merging *r, const merge_job *j, int input, int64_t first,
                              int64_t i, const void *like, const void *other, kv_err *e)
 {
-    buf place = {0}, one = {0}, two = {0};
+    own_buf place = {0}, one = {0}, two = {0};
     tensor_words_place(&place, j->like, first + i);
     tensor_words_number(&one, j->like->type, like, i);
     tensor_words_number(&two, j->like->type, other, i);
     file_bad(e, KV_E_VALUE, checkpoint_name(r->inputs[input]),
              "\"%.80s\" is %s at %s, in %.120s %s", j->like->name, buf_text(&two), buf_text(&place),
              checkpoint_name(merge_first(r->m)), buf_text(&one));
-    buf_release(&place);
-    buf_release(&one);
-    buf_release(&two);
     return kv_err_hint(e,
                        "keys of integers must be equal; --keep-first takes those of %.120s, "
                        "--exclude leaves keys out",
@@ -373,16 +375,16 @@ static int read_block(const merge_job *j, int input, const walk_piece *p, int64_
                        tensor_type_bytes(t, n), e);
 }
 
-/* n elements of a key that must be equal in all inputs. */
-static int equal_block(const merging *r, const merge_job *j, int like, const walk_piece *p,
-                       int64_t first, int64_t n, char *to, kv_err *e)
+/* Refuses n elements, at data in input `like`, that are not the same in all inputs. */
+static int check_equal(const merging *r, const merge_job *j, int like, const walk_piece *p,
+                       int64_t first, int64_t n, const void *data, kv_err *e)
 {
-    const void *data, *other;
+    const void *other;
     int64_t width = tensor_type_bytes(j->type, 1);
-    int rc = read_block(j, like, p, first, n, &data, e);
-    for (int i = 0; i < r->ninputs && !rc; i++) {
-        if (i == like || j->at[i] < 0 || (rc = read_block(j, i, p, first, n, &other, e)))
+    for (int i = 0; i < r->ninputs; i++) {
+        if (i == like || j->at[i] < 0)
             continue;
+        TRY(read_block(j, i, p, first, n, &other, e));
         if (memcmp(data, other, (size_t)(n * width)) == 0)
             continue;
         const char *a = data, *b = other;
@@ -391,35 +393,25 @@ static int equal_block(const merging *r, const merge_job *j, int like, const wal
             at++;
         return refuse_difference(r, j, i, first, at, data, other, e);
     }
-    if (!rc)
-        memcpy(to, data, (size_t)(n * width));
-    return rc;
-}
-
-static int copy_block(const merging *r, const merge_job *j, int like, const walk_piece *p,
-                      int64_t first, int64_t n, char *to, kv_err *e)
-{
-    const void *data;
-    losses *lost = r->m->lost;
-    tensor_loss loss = {.first = -1};
-    TRY(read_block(j, like, p, first, n, &data, e));
-    int64_t bad = tensor_convert_counting(to, j->type, data, j->like->type, n,
-                                          lost ? &loss : NULL);
-    return end_losses(r, j, first, bad, &loss, j->like->type, data, e);
+    return KV_OK;
 }
 
 /* A piece of a key that no rule is for. */
 static int plain_piece(const merging *r, merge_worker *w, const merge_job *j, const walk_piece *p,
                        kv_err *e)
 {
-    int like = r->m->base ? r->m->nmodels : 0, rc = KV_OK;
-    for (int64_t at = 0; at < p->n && !rc; at += MERGE_BLOCK) {
-        int64_t n = p->n - at < MERGE_BLOCK ? p->n - at : MERGE_BLOCK;
+    int like = r->m->base ? r->m->nmodels : 0;
+    for (int64_t at = 0; at < p->n; at += MERGE_BLOCK) {
+        int64_t n = p->n - at < MERGE_BLOCK ? p->n - at : MERGE_BLOCK, first = p->first + at;
         char *to = w->out + tensor_type_bytes(j->type, at);
-        rc = j->kind == MERGE_JOB_EQUAL ? equal_block(r, j, like, p, p->first + at, n, to, e)
-                                        : copy_block(r, j, like, p, p->first + at, n, to, e);
+        const void *data;
+        TRY(read_block(j, like, p, first, n, &data, e));
+        TRY(j->kind == MERGE_JOB_EQUAL ? check_equal(r, j, like, p, first, n, data, e)
+                                       : encode(r, j, to, data, j->like->type, first, n, e));
+        if (j->kind == MERGE_JOB_EQUAL)
+            memcpy(to, data, (size_t)tensor_type_bytes(j->type, n));
     }
-    return rc ? rc : put_piece(r, j, p, w->out, e);
+    return put_piece(r, j, p, w->out, e);
 }
 
 /* The sums of the terms of a chunk are added to those of the piece, unless they were before; terms
@@ -435,19 +427,9 @@ static void reduce_chunk(const merge_worker *w, const merge_job *j, double *sums
         if (t->fold < PLAN_FOLDS && !j->again)
             sums[i] =
                 kernel_fold_join(t->fold, sums[i], kernel_fold_chunk(t->fold, type, terms, w->n));
-        else if (t->fold >= PLAN_FOLDS && !j->selected[t->number])
-            merge_select_chunk(j->select[t->number], w->chunk, w->pool_worker, terms, w->n);
+        else if (t->fold >= PLAN_FOLDS && !j->number[t->number].selected)
+            merge_select_chunk(j->number[t->number].select, w->chunk, w->pool_worker, terms, w->n);
     }
-}
-
-/* Rounds n numbers, the elements from `first` on of the key, to its type. */
-static int encode(const merging *r, const merge_job *j, void *to, const void *numbers,
-                  int64_t first, int64_t n, kv_err *e)
-{
-    tensor_loss loss = {.first = -1};
-    tensor_type from = j->wide ? TENSOR_F64 : TENSOR_F32;
-    int64_t bad = tensor_convert_counting(to, j->type, numbers, from, n, r->m->lost ? &loss : NULL);
-    return end_losses(r, j, first, bad, &loss, from, numbers, e);
 }
 
 /* Looks for elements of the chunk, merged at `merged`, that overflowed, and counts them: as lost,
@@ -488,7 +470,8 @@ static int store_chunk(const merging *r, merge_worker *w, const merge_job *j, ch
     if (j->type == TENSOR_BF16 && !j->wide && tensor_encode_finite(to, merged, w->n))
         return KV_OK;
     TRY(check_chunk(r, w, j, merged, &again, e));
-    return direct || again ? KV_OK : encode(r, j, to, merged, w->first, w->n, e);
+    tensor_type from = j->wide ? TENSOR_F64 : TENSOR_F32;
+    return direct || again ? KV_OK : encode(r, j, to, merged, from, w->first, w->n, e);
 }
 
 /* The elements of a piece, chunk by chunk. */
@@ -518,7 +501,7 @@ static int rule_piece(const merging *r, merge_worker *w, const merge_job *j, con
 {
     const plan_pass *pass = &j->plan->plan->pass[j->pass];
     double sums[PLAN_MAX_NUMBERS];
-    bool stores = merge_job_stores(j, j->pass) && !j->again;
+    bool stores = merge_job_uses(j, j->pass, MERGE_MERGED) && !j->again;
     for (int i = 0; i < pass->nsums; i++)
         sums[i] = pass->sum[i].fold < PLAN_FOLDS ? kernel_fold_begin(pass->sum[i].fold) : 0;
     TRY(rule_chunks(r, w, j, p, stores, sums, e));
@@ -544,15 +527,16 @@ static int handle_piece(void *arg, const walk_piece *p, int worker, kv_err *e)
 
 static void put_number(merge_job *j, int i, double x)
 {
-    prog_number_put(&j->number[i], (prog_type)j->plan->plan->number_type[i], (prog_number){x});
+    prog_number_put(&j->number[i].value, (prog_type)j->plan->plan->number_type[i],
+                    (prog_number){x});
 }
 
 static int begin_selections(merge_job *j, kv_err *e)
 {
     const plan_pass *pass = &j->plan->plan->pass[j->pass];
     for (int i = 0; i < pass->nsums; i++)
-        if (pass->sum[i].fold >= PLAN_FOLDS && !j->selected[pass->sum[i].number])
-            TRY(merge_select_begin(j->select[pass->sum[i].number], e));
+        if (pass->sum[i].fold >= PLAN_FOLDS && !j->number[pass->sum[i].number].selected)
+            TRY(merge_select_begin(j->number[pass->sum[i].number].select, e));
     return KV_OK;
 }
 
@@ -592,15 +576,15 @@ static void end_selections(void *arg, int64_t part, int worker)
     const plan_pass *pass = &j->plan->plan->pass[j->pass];
     j->again = false;
     for (int i = 0; i < pass->nsums; i++) {
-        int number = pass->sum[i].number;
+        merge_number *n = &j->number[pass->sum[i].number];
         bool more;
-        if (pass->sum[i].fold < PLAN_FOLDS || j->selected[number])
+        if (pass->sum[i].fold < PLAN_FOLDS || n->selected)
             continue;
-        merge_select_end(j->select[number], &more);
-        j->selected[number] = !more;
+        merge_select_end(n->select, &more);
+        n->selected = !more;
         j->again |= more;
         if (!more)
-            put_number(j, number, merge_select_number(j->select[number]));
+            put_number(j, pass->sum[i].number, merge_select_number(n->select));
     }
 }
 
@@ -671,12 +655,12 @@ static int sample_job(merge_worker *w, merge_job *j, tensor_reader *const *reade
     for (int i = 0; i < pass->nsums; i++) {
         int64_t n = pass->sum[i].fold < PLAN_FOLDS
                         ? 0
-                        : merge_select_sample_size(j->select[pass->sum[i].number]);
+                        : merge_select_sample_size(j->number[pass->sum[i].number].select);
         if (n > 0)
             s.sum[s.nselects++] = i;
         s.n = n > s.n ? n : s.n;
     }
-    if (s.nselects == 0 || (j->plan->nranks > 0 && merge_job_ranks(j, j->pass)))
+    if (s.nselects == 0 || (j->plan->nranks > 0 && merge_job_uses(j, j->pass, MERGE_RANK)))
         return KV_OK;
     s.n = s.n < SAMPLE_BYTES / 8 / s.nselects ? s.n : SAMPLE_BYTES / 8 / s.nselects;
     s.n -= s.n % RUN;
@@ -689,7 +673,7 @@ static int sample_job(merge_worker *w, merge_job *j, tensor_reader *const *reade
     w->block_most = RUN;
     TRY(sample_runs(&s, e));
     for (int i = 0; i < s.nselects; i++)
-        merge_select_sample(j->select[pass->sum[s.sum[i]].number], s.terms[i], s.n);
+        merge_select_sample(j->number[pass->sum[s.sum[i]].number].select, s.terms[i], s.n);
     return KV_OK;
 }
 
@@ -794,8 +778,8 @@ static int run_jobs(merging *r, kv_err *e)
         if (j->kind == MERGE_JOB_RULE) {
             next_pass(r, j, &ended);
             for (int k = 0; k < j->plan->plan->nnumbers; k++)
-                if (j->select[k])
-                    merge_select_room(j->select[k], MERGE_KEPT_BYTES / 8 / r->nselects);
+                if (j->number[k].select)
+                    merge_select_room(j->number[k].select, MERGE_KEPT_BYTES / 8 / r->nselects);
         }
         if (!ended)
             r->active[r->nactive++] = j;
@@ -870,17 +854,18 @@ static int open_out(merging *r, const char *path, const checkpoint_out_options *
 
 int merge_run(const merge *m, const char *path, const checkpoint_out_options *o, kv_err *e)
 {
+    own_arena lists = {0};
     merging r = {.m = m, .passes = 1};
     for (int i = 0; i < m->nmodels; i++)
         r.inputs[r.ninputs++] = m->models[i];
     if (m->base)
         r.inputs[r.ninputs++] = m->base;
-    r.jobs = mem_zalloc(MERGE_BATCH_KEYS, sizeof *r.jobs, e);
-    r.active = mem_alloc(MERGE_BATCH_KEYS, sizeof(merge_job *), e);
-    r.repeats = mem_alloc(MERGE_BATCH_KEYS, sizeof *r.repeats, e);
-    r.at = mem_alloc(MERGE_BATCH_KEYS * (int64_t)r.ninputs, sizeof *r.at, e);
-    r.pieces = mem_alloc(MERGE_BATCH_KEYS, sizeof *r.pieces, e);
-    r.workers = mem_zalloc(pool_workers(), sizeof *r.workers, e);
+    r.jobs = arena_alloc(&lists, MERGE_BATCH_KEYS * sizeof *r.jobs, e);
+    r.active = arena_alloc(&lists, MERGE_BATCH_KEYS * sizeof(merge_job *), e);
+    r.repeats = arena_alloc(&lists, MERGE_BATCH_KEYS * sizeof *r.repeats, e);
+    r.at = arena_alloc(&lists, MERGE_BATCH_KEYS * (size_t)r.ninputs * sizeof *r.at, e);
+    r.pieces = arena_alloc(&lists, MERGE_BATCH_KEYS * sizeof *r.pieces, e);
+    r.workers = arena_alloc(&lists, (size_t)pool_workers() * sizeof *r.workers, e);
     int rc = r.jobs && r.active && r.repeats && r.at && r.pieces && r.workers ? KV_OK : KV_E_MEMORY;
     if (!rc && !(r.plans = merge_plans_new(m, e)))
         rc = KV_E_MEMORY;
@@ -889,12 +874,6 @@ int merge_run(const merge *m, const char *path, const checkpoint_out_options *o,
     while (!rc && r.next < m->nkeys)
         rc = run_batch(&r, e);
     merge_plans_free(r.plans);
-    mem_free(r.jobs);
-    mem_free(r.active);
-    mem_free(r.repeats);
-    mem_free(r.at);
-    mem_free(r.pieces);
-    mem_free(r.workers);
     mem_free_data(r.worker_memory);
     mem_free_data(r.kept);
     if (!rc)

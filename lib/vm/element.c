@@ -69,17 +69,13 @@ const element_function *element_find(const char *name)
     return f < end ? f : NULL;
 }
 
-/* Returns true if the next function has the same name: it takes fewer arguments. */
-static bool is_twofold(const element_function *f)
-{
-    const element_function *end = element_functions + element_function_count;
-    return f + 1 < end && strcmp(f[0].name, f[1].name) == 0;
-}
-
 const element_function *element_called(const ast *node)
 {
     const element_function *f = node->kind == AST_CALL ? element_find(node->u.text) : NULL;
-    return f && (int)node->n < f->min && is_twofold(f) ? f + 1 : f;
+    const element_function *end = element_functions + element_function_count;
+    /* of two functions of one name the second takes fewer arguments */
+    bool fewer = f && (int)node->n < f->min && f + 1 < end && strcmp(f[0].name, f[1].name) == 0;
+    return fewer ? f + 1 : f;
 }
 
 int element_check_count(const element_function *f, int n, kv_err *e)

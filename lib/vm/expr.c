@@ -55,7 +55,7 @@ typedef struct walk {
     kv_array **arrays; /* by slot, from slot 1 on */
     int narrays;
     prog_builder *b;
-    arena memory;
+    arena *memory; /* the builder's */
     int rc;
     kv_err *e;
 } walk;
@@ -71,7 +71,7 @@ static void fail_at(walk *w, const ast *node, int rc)
 
 static void *take_memory(walk *w, size_t bytes)
 {
-    void *memory = arena_alloc(&w->memory, bytes, w->e);
+    void *memory = arena_alloc(w->memory, bytes, w->e);
     if (!memory)
         w->rc = KV_E_MEMORY;
     return memory;
@@ -256,28 +256,39 @@ static item host_result(walk *w, const ast *node, const item *kids)
     else if (node->op == OP_AND || node->op == OP_OR)
         out.number = args[host_truth(args[0]) == (node->op == OP_AND)];
     else
-        rc = host_binary((ast_op)node->op, args[0], args[1], &out.number, &w->memory, w->e);
+        rc = host_binary((ast_op)node->op, args[0], args[1], &out.number, w->memory, w->e);
     if (rc)
         fail_at(w, node, rc);
     return out;
 }
 
-/* v, an operation's result, as its dtype holds it. chosen: it is one of its operands, or as
- * narrow. */
-static prog_value settled(walk *w, kv_dtype dtype, prog_value v, bool chosen)
+/* v, the result of op, as its dtype holds it. What is one of the operands, or as narrow, is so. */
+static prog_value settled(walk *w, kv_dtype dtype, prog_op op, prog_value v)
 {
-    return chosen && kv_dtype_is_float(dtype) ? v : prog_narrow(w->b, dtype, v);
+    bool narrow = op == PROG_NEG || op == PROG_ABS || op >= PROG_SIGN;
+    return narrow && kv_dtype_is_float(dtype) ? v : prog_narrow(w->b, dtype, v);
 }
 
-static item two_operands(walk *w, const ast *node, prog_op op, const item *kids)
+/* An operation on one or two operands of dtype. Comparisons, isfinite and isnan give bool, and take
+ * numbers that are beyond the range of dtype. */
+static item operation(walk *w, const ast *node, prog_op op, const item *kids, int n, kv_dtype dtype)
 {
-    kv_dtype dtype = common_dtype(kids, 2);
-    prog_type type = prog_type_of(dtype);
-    prog_value x = operand(w, node, &kids[0], dtype, type, true);
-    prog_value y = operand(w, node, &kids[1], dtype, type, true);
-    prog_value v =
-        settled(w, dtype, prog_apply(w->b, op, x, y, -1), op == PROG_MIN || op == PROG_MAX);
-    return shaped(w, node, dtype, kids, 2, v);
+    prog_value v[2] = {-1, -1};
+    bool tells = op >= PROG_EQ && op <= PROG_ISNAN;
+    for (int i = 0; i < n; i++)
+        v[i] = operand(w, node, &kids[i], dtype, prog_type_of(dtype), !tells);
+    prog_value made = prog_apply(w->b, op, v[0], v[1], -1);
+    return tells ? shaped(w, node, KV_BOOL, kids, n, made)
+                 : shaped(w, node, dtype, kids, n, settled(w, dtype, op, made));
+}
+
+/* A fraction of integers: in binary64, which holds most of them, rounded once to float32. */
+static item fraction(walk *w, const ast *node, prog_op op, const item *kids, int n)
+{
+    item out = operation(w, node, op, kids, n, KV_FLOAT64);
+    out.dtype = KV_FLOAT32;
+    out.v = prog_cast(w->b, PROG_F32, out.v);
+    return out;
 }
 
 /* An integer array compared with a number that is none of its dtype: x < 2.5 is x <= 2. Gives the
@@ -301,21 +312,15 @@ static host whole_bound(prog_op *op, host k)
 
 static item compare(walk *w, const ast *node, prog_op op, const item *kids)
 {
-    item left = kids[0], right = kids[1];
-    if (left.is_host) {
-        left = kids[1];
-        right = kids[0];
-        op = prog_op_mirrored(op);
-    }
-    kv_dtype dtype = left.dtype;
-    if (!right.is_host)
-        dtype = promote_dtypes(left.dtype, right.dtype);
-    else if (!kv_dtype_is_float(dtype) && right.number.kind == HOST_FLOAT)
-        right.number = whole_bound(&op, right.number);
-    prog_type type = prog_type_of(dtype);
-    prog_value x = operand(w, node, &left, dtype, type, false);
-    prog_value y = operand(w, node, &right, dtype, type, false);
-    return shaped(w, node, KV_BOOL, kids, 2, prog_apply(w->b, op, x, y, -1));
+    bool mirrored = kids[0].is_host;
+    item side[2] = {kids[mirrored], kids[!mirrored]};
+    op = mirrored ? prog_op_mirrored(op) : op;
+    kv_dtype dtype = side[0].dtype;
+    if (!side[1].is_host)
+        dtype = promote_dtypes(dtype, side[1].dtype);
+    else if (!kv_dtype_is_float(dtype) && side[1].number.kind == HOST_FLOAT)
+        side[1].number = whole_bound(&op, side[1].number);
+    return operation(w, node, op, side, 2, dtype);
 }
 
 static item logic(walk *w, const ast *node, prog_op op, const item *kids)
@@ -337,28 +342,15 @@ static item binary(walk *w, const ast *node, const item *kids)
         return compare(w, node, op, kids);
     if (op == PROG_AND || op == PROG_OR)
         return logic(w, node, op, kids);
-    if (op == PROG_DIV && holds_integers(&kids[0]) && holds_integers(&kids[1])) {
-        /* in binary64, which holds most integers, rounded once to float32 */
-        prog_value x = operand(w, node, &kids[0], KV_FLOAT64, PROG_F64, false);
-        prog_value y = operand(w, node, &kids[1], KV_FLOAT64, PROG_F64, false);
-        prog_value v = prog_cast(w->b, PROG_F32, prog_apply(w->b, PROG_DIV, x, y, -1));
-        return shaped(w, node, KV_FLOAT32, kids, 2, v);
-    }
+    if (op == PROG_DIV && holds_integers(&kids[0]) && holds_integers(&kids[1]))
+        return fraction(w, node, op, kids, 2);
     if (op == PROG_POW && holds_integers(&kids[0]) && kids[1].is_host &&
         host_is_number(kids[1].number) && host_number(kids[1].number) < 0) {
         REFUSE(w, node, KV_E_VALUE, "integers have no negative powers");
         kv_err_hint(w->e, "convert the array first: astype(a, \"float32\")");
         return kids[0];
     }
-    return two_operands(w, node, op, kids);
-}
-
-/* An operation on one array. of: the dtype it is computed for. */
-static item one_operand(walk *w, const ast *node, prog_op op, const item *x, kv_dtype of,
-                        bool chosen)
-{
-    prog_value v = operand(w, node, x, of, prog_type_of(of), true);
-    return shaped(w, node, of, x, 1, settled(w, of, prog_apply(w->b, op, v, -1, -1), chosen));
+    return operation(w, node, op, kids, 2, common_dtype(kids, 2));
 }
 
 static item unary(walk *w, const ast *node, const item *kids)
@@ -367,7 +359,7 @@ static item unary(walk *w, const ast *node, const item *kids)
         return logic(w, node, PROG_NOT, kids);
     /* there is no negative bool: -True is -1 */
     kv_dtype dtype = kids[0].dtype == KV_BOOL ? KV_INT64 : kids[0].dtype;
-    return node->op == OP_NEG ? one_operand(w, node, PROG_NEG, &kids[0], dtype, true) : kids[0];
+    return node->op == OP_NEG ? operation(w, node, PROG_NEG, kids, 1, dtype) : kids[0];
 }
 
 /* A bound of clip; none is the one that never binds: of integers the least or largest. */
@@ -398,7 +390,7 @@ static item clip(walk *w, const ast *node, const item *kids)
     } else if (!kids[1].is_host || kids[1].number.kind != HOST_NONE) {
         v = clip_both(w, type, x, operand(w, node, &kids[1], dtype, type, false));
     }
-    return shaped(w, node, dtype, kids, n, settled(w, dtype, v, true));
+    return shaped(w, node, dtype, kids, n, settled(w, dtype, PROG_CLIP, v));
 }
 
 static item where(walk *w, const ast *node, const item *kids)
@@ -413,7 +405,7 @@ static item where(walk *w, const ast *node, const item *kids)
     prog_value yes = operand(w, node, &kids[1], dtype, type, true);
     prog_value no = operand(w, node, &kids[2], dtype, type, true);
     prog_value v = prog_apply(w->b, PROG_WHERE, condition, yes, no);
-    return shaped(w, node, dtype, kids, 3, settled(w, dtype, v, true));
+    return shaped(w, node, dtype, kids, 3, settled(w, dtype, PROG_WHERE, v));
 }
 
 static item call(walk *w, const ast *node, const item *kids)
@@ -428,22 +420,13 @@ static item call(walk *w, const ast *node, const item *kids)
     switch (f->kind) {
     case FN_ONE:
     case FN_WHOLE:
-        return one_operand(w, node, f->op, x, x->dtype, true);
-    case FN_FRACTION: {
-        if (kv_dtype_is_float(x->dtype))
-            return one_operand(w, node, f->op, x, x->dtype, false);
-        /* of integers: in binary64, rounded once to float32 */
-        item out = one_operand(w, node, f->op, x, KV_FLOAT64, true);
-        out.dtype = KV_FLOAT32;
-        out.v = prog_cast(w->b, PROG_F32, out.v);
-        return out;
-    }
-    case FN_TEST: {
-        prog_value v = operand(w, node, x, x->dtype, prog_type_of(x->dtype), false);
-        return shaped(w, node, KV_BOOL, x, 1, prog_apply(w->b, f->op, v, -1, -1));
-    }
+    case FN_TEST:
+        return operation(w, node, f->op, kids, 1, x->dtype);
+    case FN_FRACTION:
+        return kv_dtype_is_float(x->dtype) ? operation(w, node, f->op, kids, 1, x->dtype)
+                                           : fraction(w, node, f->op, kids, 1);
     case FN_TWO:
-        return two_operands(w, node, f->op, kids);
+        return operation(w, node, f->op, kids, 2, common_dtype(kids, 2));
     case FN_CLIP:
         return clip(w, node, kids);
     default: /* FN_WHERE; the others are no operators of expressions */
@@ -489,7 +472,7 @@ static int run(walk *w, const prog *p, kv_array *result)
     _Alignas(MEM_ALIGN) char own[OWN_SCRATCH];
     int64_t bytes = prog_scratch_bytes(p), size = kv_array_size(result);
     void *scratch = bytes <= OWN_SCRATCH ? own : mem_alloc_data(bytes, w->e);
-    void **data = arena_alloc(&w->memory, sizeof *data * (size_t)(w->narrays + 1), w->e);
+    void **data = arena_alloc(w->memory, sizeof *data * (size_t)(w->narrays + 1), w->e);
     int rc = scratch && data ? kv_array_write(result, &data[0], w->e) : KV_E_MEMORY;
     for (int i = 1; i <= w->narrays && !rc; i++) {
         const void *from = NULL;
@@ -560,11 +543,12 @@ int expr_eval(kv_array **out, const ast *tree, const expr_leaf *leaves, int nlea
     kv_err unused = {0};
     walk w = {.src = src, .leaves = leaves, .nleaves = nleaves, .e = e ? e : &unused};
     item root = {0};
-    w.arrays = take_memory(&w, sizeof *w.arrays * (size_t)(nleaves + 2));
-    w.b = w.arrays ? prog_builder_new(w.e) : NULL;
-    if (w.b)
+    if (!(w.b = prog_builder_new(w.e)))
+        return KV_E_MEMORY;
+    w.memory = prog_builder_memory(w.b);
+    if ((w.arrays = take_memory(&w, sizeof *w.arrays * (size_t)(nleaves + 2))))
         root = visit(&w, tree);
-    int rc = w.b ? w.rc : KV_E_MEMORY;
+    int rc = w.rc;
     if (!rc && root.is_host)
         rc = REFUSE(&w, tree, KV_E_VALUE, "the result depends on no array");
     while (!rc && !leaves->array) /* to the leftmost array, whose context the result gets */
@@ -572,6 +556,5 @@ int expr_eval(kv_array **out, const ast *tree, const expr_leaf *leaves, int nlea
     if (!rc)
         rc = compute(&w, &root, kv_array_ctx(leaves->array), out);
     prog_builder_free(w.b);
-    arena_release(&w.memory);
     return rc;
 }

@@ -37,13 +37,13 @@ struct list_meaning {
     list_meaning *next;
 };
 
-/* A name whose number is known, whatever arrays hold. */
+/* A name that got a value, the last one first. */
 typedef struct list_number list_number;
 struct list_number {
     const char *name;
     host is;
-    bool known; /* still */
-    list_number *next;
+    bool known; /* it is this number, whatever arrays hold */
+    const list_number *next;
 };
 
 typedef struct list_writer {
@@ -54,7 +54,7 @@ typedef struct list_writer {
     int nparams;
     arena *a;
     list_meaning *meanings;
-    list_number *numbers;
+    const list_number *numbers;
     bool inner;  /* in a block of which it is not known whether it runs */
     ast **lines; /* of the block that is being written */
     int64_t nlines, cap;
@@ -115,27 +115,16 @@ static ast *writer_make(list_writer *w, ast_kind kind, int op, const ast *at,
 
 static const ast *writer_int(list_writer *w, const ast *at, int64_t x)
 {
-    ast *node = writer_make(w, AST_INT, 0, at, NULL, 0);
-    if (node)
-        node->u.integer = x;
-    return node;
+    ast like = {.kind = AST_INT, .pos = at->pos, .end = at->end, .u.integer = x};
+    return writer_make_like(w, &like, NULL, 0);
 }
 
-static const ast *writer_name(list_writer *w, const ast *at, const char *name)
+/* A name, a call of a function, or a line that gives a name its value. */
+static ast *writer_named(list_writer *w, ast_kind kind, const ast *at, const char *name,
+                         const ast *const *kids, uint32_t n)
 {
-    ast *node = writer_make(w, AST_NAME, 0, at, NULL, 0);
-    if (node)
-        node->u.text = name;
-    return node;
-}
-
-static const ast *writer_call(list_writer *w, const ast *at, const char *function,
-                              const ast *const *args, uint32_t n)
-{
-    ast *node = writer_make(w, AST_CALL, 0, at, args, n);
-    if (node)
-        node->u.text = function;
-    return node;
+    ast like = {.kind = (uint8_t)kind, .pos = at->pos, .end = at->end, .u.text = name};
+    return writer_make_like(w, &like, kids, n);
 }
 
 static const ast *writer_binary(list_writer *w, const ast *at, ast_op op, const ast *x,
@@ -183,7 +172,8 @@ static list_value writer_items(list_writer *w, const ast *at, const char *name, 
 {
     list_value list = writer_list(w, n);
     for (int i = 0; i < n && !w->rc; i++)
-        list.items[i] = value_of_node(writer_name(w, at, writer_item(w, name, i)));
+        list.items[i] =
+            value_of_node(writer_named(w, AST_NAME, at, writer_item(w, name, i), NULL, 0));
     return list;
 }
 
@@ -211,17 +201,11 @@ static bool param_value(const list_writer *w, const char *name, host *out)
     return false;
 }
 
-static list_number *find_number(const list_writer *w, const char *name)
-{
-    list_number *n = w->numbers;
-    while (n && strcmp(n->name, name) != 0)
-        n = n->next;
-    return n;
-}
-
 static bool number_value(const list_writer *w, const char *name, host *out)
 {
-    const list_number *n = find_number(w, name);
+    const list_number *n = w->numbers;
+    while (n && strcmp(n->name, name) != 0)
+        n = n->next;
     if (n && n->known)
         *out = n->is;
     return n && n->known;
@@ -278,27 +262,23 @@ static int64_t writer_integer(list_writer *w, const ast *written, const ast *at)
     return w->rc ? 0 : x.u.integer;
 }
 
-/* A name gets a value: notes its number, if that is known. */
+/* A name gets a value: notes whether its number is known. */
 static void writer_note(list_writer *w, const char *name, const ast *is)
 {
     host x = host_none();
     bool known = !w->inner && writer_knows(w, is, &x);
-    list_number *n = find_number(w, name);
-    if (!n && known && (n = writer_keep(w, sizeof *n))) {
-        *n = (list_number){.name = name, .next = w->numbers};
-        w->numbers = n;
-    }
-    if (n) {
-        n->is = x;
-        n->known = known;
-    }
+    list_number *n = writer_keep(w, sizeof *n);
+    if (!n)
+        return;
+    *n = (list_number){name, x, known, w->numbers};
+    w->numbers = n;
 }
 
 /* ---- Lines ----------------------------------------------------------------------------------- */
 
 static void writer_put(list_writer *w, ast *line)
 {
-    if (!w->rc && mem_grow(&w->lines, &w->cap, w->nlines + 1, sizeof *w->lines, w->e))
+    if (!w->rc && arena_grow(w->a, &w->lines, &w->cap, w->nlines, sizeof *w->lines, w->e))
         w->rc = KV_E_MEMORY;
     if (!w->rc)
         w->lines[w->nlines++] = line;
@@ -306,11 +286,7 @@ static void writer_put(list_writer *w, ast *line)
 
 static void writer_put_set(list_writer *w, const ast *at, const char *name, const ast *is)
 {
-    ast *line = writer_make(w, RULE_SET, 0, at, &is, 1);
-    if (!line)
-        return;
-    line->u.text = name;
-    writer_put(w, line);
+    writer_put(w, writer_named(w, RULE_SET, at, name, &is, 1));
 }
 
 /* ---- One value, or a list -------------------------------------------------------------------- */
@@ -384,7 +360,7 @@ static void write_items(list_writer *w, const ast *comp, uint32_t part, list_val
                         int64_t *cap)
 {
     if (part == comp->n) {
-        if (mem_grow(&out->items, cap, out->n + 1, sizeof *out->items, w->e))
+        if (arena_grow(w->a, &out->items, cap, out->n, sizeof *out->items, w->e))
             w->rc = KV_E_MEMORY;
         else
             out->items[out->n++] = merge_value(w, comp->kid[0]);
@@ -408,13 +384,9 @@ static void write_items(list_writer *w, const ast *comp, uint32_t part, list_val
 
 static list_value write_comprehension(list_writer *w, const ast *node)
 {
-    list_value growing = {0};
+    list_value list = writer_list(w, 0);
     int64_t cap = 0;
-    write_items(w, node, 1, &growing, &cap);
-    list_value list = writer_list(w, growing.n);
-    if (!w->rc && growing.n > 0)
-        memcpy(list.items, growing.items, sizeof *list.items * (size_t)growing.n);
-    mem_free(growing.items);
+    write_items(w, node, 1, &list, &cap);
     return list;
 }
 
@@ -474,22 +446,27 @@ static bool merge_are_single(list_writer *w, const ast *at, list_value list)
     return !w->rc;
 }
 
-static const ast *add_up(list_writer *w, const ast *at, const list_value *items, int n)
+/* The sum of n items, or what a function of two makes of them, from left to right. */
+static const ast *join_items(list_writer *w, const ast *at, const char *function,
+                             const list_value *items, int n)
 {
-    const ast *sum = n > 0 ? items[0].node : writer_int(w, at, 0);
-    for (int i = 1; i < n && !w->rc; i++)
-        sum = writer_binary(w, at, OP_ADD, sum, items[i].node);
-    return sum;
+    const ast *all = n > 0 ? items[0].node : writer_int(w, at, 0);
+    for (int i = 1; i < n && !w->rc; i++) {
+        const ast *pair[2] = {all, items[i].node};
+        all = function ? writer_named(w, AST_CALL, at, function, pair, 2)
+                       : writer_make(w, AST_BINARY, OP_ADD, at, pair, 2);
+    }
+    return all;
 }
 
 static list_value list_sum(list_writer *w, const ast *call, list_value list)
 {
-    return value_of_node(add_up(w, call, list.items, list.n));
+    return value_of_node(join_items(w, call, NULL, list.items, list.n));
 }
 
 static const ast *average(list_writer *w, const ast *at, const list_value *items, int n)
 {
-    return writer_binary(w, at, OP_DIV, add_up(w, at, items, n), writer_int(w, at, n));
+    return writer_binary(w, at, OP_DIV, join_items(w, at, NULL, items, n), writer_int(w, at, n));
 }
 
 static list_value list_mean(list_writer *w, const ast *call, list_value list)
@@ -499,11 +476,7 @@ static list_value list_mean(list_writer *w, const ast *call, list_value list)
 
 static list_value list_least(list_writer *w, const ast *call, list_value list)
 {
-    const ast *least = list.items[0].node;
-    for (int i = 1; i < list.n && !w->rc; i++)
-        least =
-            writer_call(w, call, call->u.text, (const ast *const[]){least, list.items[i].node}, 2);
-    return value_of_node(least);
+    return value_of_node(join_items(w, call, call->u.text, list.items, list.n));
 }
 
 /* Gives a value a name of its own, so that what reads it several times is written once. */
@@ -511,7 +484,7 @@ static const ast *merge_put_named(list_writer *w, const ast *at, const ast *is)
 {
     const char *name = writer_item(w, "sorted", w->sorted++);
     writer_put_set(w, at, name, is);
-    return writer_name(w, at, name);
+    return writer_named(w, AST_NAME, at, name, NULL, 0);
 }
 
 /* One exchange of a sorting network. */
@@ -520,8 +493,8 @@ static void exchange(list_writer *w, const ast *at, list_value *x, list_value *y
     const ast *pair[2] = {x->node, y->node};
     if (w->rc)
         return;
-    const ast *least = writer_call(w, at, "min", pair, 2);
-    const ast *most = writer_call(w, at, "max", pair, 2);
+    const ast *least = writer_named(w, AST_CALL, at, "min", pair, 2);
+    const ast *most = writer_named(w, AST_CALL, at, "max", pair, 2);
     x->node = merge_put_named(w, at, least);
     y->node = merge_put_named(w, at, most);
 }
@@ -580,18 +553,30 @@ static list_value list_len(list_writer *w, const ast *call, list_value list)
     return value_of_node(writer_int(w, call, list.n));
 }
 
+/* The integers below n. */
+static list_value list_range(list_writer *w, const ast *call, int n)
+{
+    list_value list = writer_list(w, n);
+    for (int i = 0; i < n && !w->rc; i++)
+        list.items[i] = value_of_node(writer_int(w, call, i));
+    return list;
+}
+
+/* Lists of the items that stand at one place in each of several lists, which have n. */
+static list_value zip_lists(list_writer *w, const list_value *lists, int nlists, int n)
+{
+    list_value out = writer_list(w, n);
+    for (int k = 0; k < n && !w->rc; k++) {
+        out.items[k] = writer_list(w, nlists);
+        for (int i = 0; i < nlists && !w->rc; i++)
+            out.items[k].items[i] = lists[i].items[k];
+    }
+    return out;
+}
+
 static list_value list_enumerate(list_writer *w, const ast *call, list_value list)
 {
-    list_value pairs = writer_list(w, list.n);
-    for (int i = 0; i < list.n && !w->rc; i++) {
-        list_value pair = writer_list(w, 2);
-        if (w->rc)
-            break;
-        pair.items[0] = value_of_node(writer_int(w, call, i));
-        pair.items[1] = list.items[i];
-        pairs.items[i] = pair;
-    }
-    return pairs;
+    return zip_lists(w, (const list_value[]){list_range(w, call, list.n), list}, 2, list.n);
 }
 
 /* Legend: name; arguments, of which the first is a list; whether its items are single values; the
@@ -620,14 +605,7 @@ static list_value write_zip(list_writer *w, const ast *call)
             REJECT(w, call, KV_E_USAGE, "zip takes lists of one length, not of %d and %d", n,
                    lists.items[i].n);
     }
-    list_value out = writer_list(w, n);
-    for (int k = 0; k < n && !w->rc; k++) {
-        list_value item = writer_list(w, lists.n);
-        for (int i = 0; i < lists.n && !w->rc; i++)
-            item.items[i] = lists.items[i].items[k];
-        out.items[k] = item;
-    }
-    return out;
+    return zip_lists(w, lists.items, lists.n, n);
 }
 
 /* What is no function at all is told as that; of single values rule_check.c tells it. */
@@ -662,7 +640,7 @@ static list_value write_call_of_ones(list_writer *w, const ast *node, const list
     /* the dot product of two arrays is a sum over all elements */
     if (strcmp(node->u.text, "dot") == 0 && node->n == 2) {
         const ast *product = writer_binary(w, node, OP_MUL, kids[0], kids[1]);
-        return value_of_node(writer_call(w, node, "sum", &product, 1));
+        return value_of_node(writer_named(w, AST_CALL, node, "sum", &product, 1));
     }
     return value_of_node(writer_make_like(w, node, kids, node->n));
 }
@@ -676,10 +654,7 @@ static list_value write_call(list_writer *w, const ast *node)
         int64_t n = writer_integer(w, merge_one(w, node->kid[0]), node->kid[0]);
         if (!w->rc && (n < 0 || n > RANGE_MOST))
             REJECT(w, node, KV_E_VALUE, "range takes 0 to %d, not %lld", RANGE_MOST, (long long)n);
-        list_value out = w->rc ? nothing : writer_list(w, (int)n);
-        for (int i = 0; i < out.n && !w->rc; i++)
-            out.items[i] = value_of_node(writer_int(w, node, i));
-        return out;
+        return w->rc ? nothing : list_range(w, node, (int)n);
     }
     if (node->n == 0)
         return value_of_node(node);
@@ -744,7 +719,7 @@ static list_value merge_value(list_writer *w, const ast *node)
         if (!m->is.node || m->is.node->kind != AST_NAME)
             return m->is;
         /* errors show where it is read */
-        return value_of_node(writer_name(w, node, m->is.node->u.text));
+        return value_of_node(writer_named(w, AST_NAME, node, m->is.node->u.text, NULL, 0));
     }
     case AST_LIST:
     case AST_TUPLE:
@@ -819,6 +794,14 @@ static void write_set(list_writer *w, const ast *node)
     }
 }
 
+/* The lines that were written for a block. */
+static ast *written_block(list_writer *w, const ast *block)
+{
+    return writer_make(w, AST_BLOCK, 0, block, (const ast *const *)w->lines, (uint32_t)w->nlines);
+}
+
+static void write_if(list_writer *w, const ast *node);
+
 /* A block as a node of its own. */
 static const ast *write_inner(list_writer *w, const ast *block)
 {
@@ -826,22 +809,15 @@ static const ast *write_inner(list_writer *w, const ast *block)
     inner.lines = NULL;
     inner.nlines = inner.cap = 0;
     inner.inner = true;
-    if (block->kind == RULE_IF) {
-        const ast *one[] = {block};
-        const ast *as_block = writer_make(w, AST_BLOCK, 0, block, one, 1);
-        if (as_block)
-            write_block(&inner, as_block);
-    } else {
+    if (block->kind == RULE_IF)
+        write_if(&inner, block);
+    else
         write_block(&inner, block);
-    }
-    const ast *made = inner.rc
-                          ? NULL
-                          : writer_make(&inner, AST_BLOCK, 0, block,
-                                        (const ast *const *)inner.lines, (uint32_t)inner.nlines);
-    mem_free(inner.lines);
+    const ast *made = written_block(&inner, block);
     w->nodes = inner.nodes;
     w->sorted = inner.sorted;
     w->meanings = inner.meanings;
+    w->numbers = inner.numbers;
     w->rc = w->rc ? w->rc : inner.rc;
     return made;
 }
@@ -973,11 +949,9 @@ int merge_lists_write(rule_ast **out, const rule_ast *r, const source *s, merge_
     rule_ast *made = writer_keep(&w, sizeof *made);
     if (made) {
         *made = *r;
-        made->body =
-            writer_make(&w, AST_BLOCK, 0, r->body, (const ast *const *)w.lines, (uint32_t)w.nlines);
+        made->body = written_block(&w, r->body);
         give_names(&w, made);
         *out = made;
     }
-    mem_free(w.lines);
     return w.rc;
 }

@@ -72,9 +72,6 @@ static inline int plan_slot_index(int which)
 
 /* ---- Building: operations for a prog_builder beside those of program.h ---- */
 
-/* The sum of x over all elements, or those of the present rows, as one number. */
-prog_value plan_sum(prog_builder *b, prog_value x, bool present);
-
 /* Ways to reduce, and the elements that are reduced to one number each: all, those of each row, or
  * those of each column. nan if a term is.
  *
@@ -96,19 +93,23 @@ typedef enum plan_fold {
 typedef enum plan_over { PLAN_OVER_ALL, PLAN_OVER_COLUMNS, PLAN_OVER_ROWS } plan_over;
 /* x repeated to an array: a constant, say, of which all elements are reduced. */
 prog_value plan_spread(prog_builder *b, prog_value x, prog_extent extent);
-prog_value plan_reduce(prog_builder *b, prog_value x, plan_fold fold, plan_over over, bool present);
 
-/* PLAN_ORDER or PLAN_LEAST of all elements. */
-prog_value plan_select(prog_builder *b, prog_value x, plan_fold fold, int64_t order);
+/* x reduced to numbers. All zero: to the sum of all elements. */
+typedef struct plan_reduction {
+    plan_fold fold;
+    plan_over over;
+    bool present;  /* of the elements of the present rows */
+    int64_t order; /* of PLAN_ORDER and PLAN_LEAST */
+} plan_reduction;
+prog_value plan_reduce(prog_builder *b, prog_value x, plan_reduction how);
 
 /* The product of two matrices, which the columns of x and the rows of y allow, and a matrix whose
  * rows are the columns of x. */
 prog_value plan_matmul(prog_builder *b, prog_value x, prog_value y);
 prog_value plan_turned(prog_builder *b, prog_value x);
 
-/* The number that `state row` number `state` holds for the row, and `state col` for the column. */
-prog_value plan_row_state(prog_builder *b, int state, prog_type type);
-prog_value plan_column_state(prog_builder *b, int state, prog_type type);
+/* What a state holds: one number for each element, row or column, as its slot says. */
+prog_value plan_load_state(prog_builder *b, int slot, prog_type type);
 
 /* How long a value is along both axes. */
 prog_extent plan_extent(const prog_builder *b, prog_value x);
@@ -118,19 +119,26 @@ prog_extent plan_extent(const prog_builder *b, prog_value x);
 bool plan_join(prog_extent *extent, prog_extent other);
 void plan_extent_text(buf *out, prog_extent extent); /* "(rows, columns)" */
 
-/* Returns true if x is one number for all elements. */
-bool plan_is_number(const prog_builder *b, prog_value x);
-
 /* The value that x would have if absent rows were computed like the others: every load of present
  * rows becomes one of the whole array. Numbers stay what they are. */
 prog_value plan_whole(prog_builder *b, prog_value x);
 
 typedef struct plan plan;
 
-/* Splits what b holds into passes. type: what the rule computes in. by_rows: sums are of the
- * elements of one row, and row states exist. out NULL: only errors are found. Errors: those of
- * prog_finish, and too many reductions. */
-int plan_make(plan **out, prog_builder *b, prog_type type, bool by_rows, kv_err *e);
+/* How a rule works. */
+typedef struct plan_way {
+    prog_type type; /* what it computes in */
+    bool by_rows;   /* sums are of the elements of one row, and row states exist */
+    /* Any other reduction than sums of all elements, or of those of rows alone, and products of
+     * matrices. Such a plan works step by step (vm/plan_grid.c) on host memory, and knows no
+     * present rows. */
+    bool steps;
+    int64_t rows, columns; /* steps: of the key */
+} plan_way;
+
+/* Splits what b holds into passes. out NULL: only errors are found. Errors: those of prog_finish,
+ * and too many reductions. */
+int plan_make(plan **out, prog_builder *b, plan_way way, kv_err *e);
 
 /* Plans are counted: a push that runs later keeps the one that it was prepared with. The last
  * plan_free frees it; NULL is fine. */
@@ -141,12 +149,6 @@ void plan_free(plan *p);
  * many bytes, which plan_fill_pool fills; values[i] is number i. */
 int64_t plan_pool_bytes(const plan *p);
 void plan_fill_pool(const plan *p, const prog_number *values, uint64_t *pool);
-
-/* The same for what plan_make cannot do, which is any reduction but sums of all elements, or of
- * those of rows alone, and products of matrices; rows and columns are those of the key. Such a plan
- * works step by step (vm/plan_grid.c) on host memory, and knows no present rows. */
-int plan_make_steps(plan **out, prog_builder *b, prog_type type, int64_t rows, int64_t columns,
-                    kv_err *e);
 
 /* ---- Running ---- */
 

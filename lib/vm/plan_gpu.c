@@ -338,15 +338,10 @@ static void write_packs(writer *w, buf *out, const char *name)
 
 /* ---- A thread for each row ---- */
 
+/* Its sums, too, are of the type of a number. */
 static const char *number_item(const plan *p, int i)
 {
     return prog_text_item(prog_dtype((prog_type)p->number_type[i]));
-}
-
-/* The type that the sum of such numbers is made in. */
-static const char *sum_item(const plan *p, int i)
-{
-    return p->number_type[i] == PROG_F32 ? "float" : "double";
 }
 
 /* The numbers that states hold for the row: they are read before all passes, and those of present
@@ -383,13 +378,13 @@ static void write_columns(writer *w, buf *out)
     buf_printf(out, "    if (%s) {\n", pass->present ? "present" : "true");
     write_constants(w, out);
     for (int s = 0; s < pass->nsums; s++)
-        buf_printf(out, "    %s s%d = 0;\n", sum_item(p, pass->sum[s].number), s);
+        buf_printf(out, "    %s s%d = 0;\n", number_item(p, pass->sum[s].number), s);
     buf_printf(out,
                "    for (kv_i64 from = 0; from < j->row; from += %d) {\n"
                "        const kv_i64 to = j->row - from < %d ? j->row : from + %d;\n",
                PLAN_CHUNK, PLAN_CHUNK, PLAN_CHUNK);
     for (int s = 0; s < pass->nsums; s++)
-        buf_printf(out, "        %s b%d = 0;\n", sum_item(p, pass->sum[s].number), s);
+        buf_printf(out, "        %s b%d = 0;\n", number_item(p, pass->sum[s].number), s);
     buf_add(out, "        for (kv_i64 column = from; column < to; column++) {\n"
                  "            const kv_i64 e = row * j->row + column;\n"
                  "            const kv_i64 in = place < 0 ? -1 : place * j->row + column;\n"
@@ -501,22 +496,18 @@ typedef struct run {
 
 /* ---- Kernels ---- */
 
-static int compile(const gpu_rule **out, const gpu_ops *gpu, int id, const plan *p, int kernel,
-                   plan_input input, kv_err *e)
-{
-    own_buf text = {0};
-    plan_text(&text, p, kernel, input, GPU_RULE_KERNEL);
-    TRY(buf_check(&text, e));
-    return gpu->compile(id, buf_text(&text), out, e);
-}
-
 static int compile_all(kernels *k, const gpu_ops *gpu, int id, const plan *p, plan_input input,
                        kv_err *e)
 {
     *k = (kernels){.input = input};
-    for (int i = 0; i < plan_text_kernels(p); i++)
-        if (plan_text_has(p, i))
-            TRY(compile(&k->of[i].rule, gpu, id, p, i, input, e));
+    for (int i = 0; i < plan_text_kernels(p); i++) {
+        own_buf text = {0};
+        if (!plan_text_has(p, i))
+            continue;
+        plan_text(&text, p, i, input, GPU_RULE_KERNEL);
+        TRY(buf_check(&text, e));
+        TRY(gpu->compile(id, buf_text(&text), &k->of[i].rule, e));
+    }
     k->plan = p;
     return KV_OK;
 }

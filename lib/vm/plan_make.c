@@ -57,37 +57,21 @@ prog_value plan_spread(prog_builder *b, prog_value x, prog_extent extent)
     return prog_intern(b, &made);
 }
 
-static prog_value reduce(prog_builder *b, prog_value x, plan_fold fold, plan_over over,
-                         bool present, int64_t order)
+prog_value plan_reduce(prog_builder *b, prog_value x, plan_reduction how)
 {
     if (b->failed || x < 0)
         return -1;
     node made = {.op = NODE_SUM,
                  .type = b->nodes[x].type,
-                 .dtype = present,
+                 .dtype = how.present,
                  .extent = b->nodes[x].extent,
                  .kid = {x, -1, -1},
-                 .k.integer = (int64_t)fold | (int64_t)over << 3 | order << 5};
-    if (over != PLAN_OVER_ROWS)
+                 .k.integer = (int64_t)how.fold | (int64_t)how.over << 3 | how.order << 5};
+    if (how.over != PLAN_OVER_ROWS)
         made.extent.columns = PROG_ONE;
-    if (over != PLAN_OVER_COLUMNS)
+    if (how.over != PLAN_OVER_COLUMNS)
         made.extent.rows = PROG_ONE;
     return prog_intern(b, &made);
-}
-
-prog_value plan_reduce(prog_builder *b, prog_value x, plan_fold fold, plan_over over, bool present)
-{
-    return reduce(b, x, fold, over, present, 0);
-}
-
-prog_value plan_select(prog_builder *b, prog_value x, plan_fold fold, int64_t order)
-{
-    return reduce(b, x, fold, PLAN_OVER_ALL, false, order);
-}
-
-prog_value plan_sum(prog_builder *b, prog_value x, bool present)
-{
-    return plan_reduce(b, x, PLAN_SUM, PLAN_OVER_ALL, present);
 }
 
 prog_value plan_matmul(prog_builder *b, prog_value x, prog_value y)
@@ -115,22 +99,12 @@ prog_value plan_turned(prog_builder *b, prog_value x)
     return prog_intern(b, &made);
 }
 
-static prog_value load_vector(prog_builder *b, int slot, prog_type type, prog_extent extent)
+prog_value plan_load_state(prog_builder *b, int slot, prog_type type)
 {
     prog_value x = prog_load(b, slot, prog_dtype(type), type);
-    if (x >= 0)
-        b->nodes[x].extent = extent;
+    if (x >= 0 && b->nodes[x].op == NODE_LOAD)
+        b->nodes[x].extent = plan_graph_extent(slot);
     return x;
-}
-
-prog_value plan_row_state(prog_builder *b, int state, prog_type type)
-{
-    return load_vector(b, PLAN_ROW_STATE + state, type, (prog_extent){PROG_ROWS, PROG_ONE});
-}
-
-prog_value plan_column_state(prog_builder *b, int state, prog_type type)
-{
-    return load_vector(b, PLAN_COLUMN_STATE + state, type, (prog_extent){PROG_ONE, PROG_COLUMNS});
 }
 
 /* An operation of one builder in another one, or the same; made: what its nodes are there. */
@@ -156,11 +130,6 @@ static prog_value apply_node(prog_builder *to, const node *n, const prog_value *
 static bool is_of_elements(const node *n)
 {
     return n->extent.rows && n->extent.columns;
-}
-
-bool plan_is_number(const prog_builder *b, prog_value x)
-{
-    return x >= 0 && !is_of_elements(&b->nodes[x]);
 }
 
 prog_value plan_whole(prog_builder *b, prog_value x)
@@ -243,7 +212,7 @@ static void emit_sums(plan_maker *m, plan_pass *pass, prog_builder *to, int32_t 
             (plan_total){.number = (int16_t)m->index[i],
                          .array = array,
                          .squares = array >= 0 && squares,
-                         .fold = (uint8_t)(n->k.integer & 7), /* see reduce */
+                         .fold = (uint8_t)(n->k.integer & 7), /* see plan_reduce */
                          .over = (uint8_t)(n->k.integer >> 3 & 3),
                          .order = n->k.integer >> 5};
     }
@@ -392,7 +361,7 @@ static bool next_extent(plan_maker *m, int32_t level, int *at)
 /* An empty plan. A level has two passes: over all elements, and over those of the present rows; and
  * where there are sums, lean ones. Some rules make a plan for every key of a push, so it has no
  * pass too many. */
-static int new_plan(plan **out, plan_maker *m, prog_type type)
+static int new_plan(plan_maker *m, prog_type type)
 {
     int32_t levels = m->levels;
     if (levels > PLAN_MAX_PASSES / 2 && !m->steps)
@@ -409,14 +378,16 @@ static int new_plan(plan **out, plan_maker *m, prog_type type)
     /* of a pass at most: each node is loaded, read as a number or added up, each store has one, and
      * so has what is kept */
     int64_t slots = m->n + sums + m->b->nstores + PLAN_MAX_KEPT;
-    int64_t lists = (int64_t)sizeof(plan) + passes * (int64_t)sizeof(plan_pass);
+    int64_t lists =
+        (int64_t)sizeof(plan) + passes * (int64_t)(sizeof(plan_pass) + 2 * sizeof(prog *));
     int64_t bytes =
         lists + numbers +
         passes * (sums * (int64_t)sizeof(plan_total) + slots * (int64_t)sizeof(int32_t));
-    plan *p = mem_zalloc(bytes, 1, m->e);
+    plan *p = m->p = mem_zalloc(bytes, 1, m->e);
     if (!p)
         return KV_E_MEMORY;
-    plan_total *totals = (plan_total *)(void *)((char *)p + lists);
+    p->programs = (prog **)(void *)(p->pass + passes);
+    plan_total *totals = (plan_total *)(void *)(p->programs + 2 * passes);
     int32_t *places = (int32_t *)(void *)(totals + passes * sums);
     for (int64_t i = 0; i < passes; i++) {
         p->pass[i].sum = totals + i * sums;
@@ -434,7 +405,6 @@ static int new_plan(plan **out, plan_maker *m, prog_type type)
                             ? !(slot & PLAN_PRESENT)
                             : slot >= PLAN_ROW_BEGIN && slot < PLAN_ROW_PRINT_PRESENT;
     }
-    *out = p;
     return KV_OK;
 }
 
@@ -536,93 +506,72 @@ static void measure(plan *p)
     }
 }
 
-/* Lists the programs; out NULL: only counts them. */
-static int64_t programs_of(const plan *p, prog **out)
+/* Lists the programs, and gives their constants places in the pool. */
+static void list_programs(plan *p)
 {
-    int64_t n = 0;
     for (int64_t i = 0; i < 2 * p->all_passes; i++) {
         const plan_pass *pass = &p->pass[i / 2];
         prog *one = i % 2 ? pass->elements : pass->numbers;
-        if (one && out)
-            out[n] = one;
-        n += one != NULL;
+        if (!one)
+            continue;
+        one->pool_at = (int32_t)p->pool_words;
+        p->pool_words += one->npool;
+        p->programs[p->nprograms++] = one;
     }
-    return n;
 }
 
-/* Sets p->programs, and gives their constants places in the pool. */
-static int list_programs(plan *p, kv_err *e)
+int plan_make(plan **out, prog_builder *b, plan_way way, kv_err *e)
 {
-    p->nprograms = programs_of(p, NULL);
-    p->programs = mem_alloc(p->nprograms + 1, sizeof *p->programs, e);
-    if (!p->programs)
-        return KV_E_MEMORY;
-    programs_of(p, p->programs);
-    for (int64_t i = 0; i < p->nprograms; i++) {
-        p->programs[i]->pool_at = (int32_t)p->pool_words;
-        p->pool_words += p->programs[i]->npool;
-    }
-    return KV_OK;
-}
-
-/* m: without its lists. rows, columns: by steps. */
-static int make_plan(plan **out, plan_maker *m, prog_type type, int64_t rows, int64_t columns)
-{
+    kv_err unused = {0};
     own_arena memory = {0};
-    size_t n = (size_t)(m->n + m->b->nstores + 1);
-    if (m->b->failed) {
+    plan_maker m = {.b = b,
+                    .n = b->nnodes,
+                    .by_rows = way.by_rows,
+                    .steps = way.steps,
+                    .makes = out != NULL,
+                    .e = e ? e : &unused};
+    size_t n = (size_t)(m.n + b->nstores + 1);
+    if (b->failed) {
         prog *none;
-        return prog_finish(m->b, &none, m->e); /* says why */
+        return prog_finish(b, &none, m.e); /* says why */
     }
-    m->live = arena_alloc(&memory, 3 * n, m->e);
-    int32_t *lists = m->live ? arena_alloc(&memory, 7 * n * sizeof *lists, m->e) : NULL;
+    if (way.steps && !out)
+        return KV_OK;
+    m.live = arena_alloc(&memory, 3 * n, m.e);
+    int32_t *lists = m.live ? arena_alloc(&memory, 7 * n * sizeof *lists, m.e) : NULL;
     if (!lists)
         return KV_E_MEMORY;
-    m->number = m->live + n;
-    m->needed = m->live + 2 * n;
-    m->level = lists;
-    m->index = lists + n;
-    m->emitted = lists + 2 * n;
-    m->store_level = lists + 3 * n;
-    m->kept = lists + 4 * n;
-    m->kept_level = lists + 5 * n;
-    m->room = lists + 6 * n;
-    plan_levels_find(m);
-    plan_levels_number(m);
+    m.number = m.live + n;
+    m.needed = m.live + 2 * n;
+    m.level = lists;
+    m.index = lists + n;
+    m.emitted = lists + 2 * n;
+    m.store_level = lists + 3 * n;
+    m.kept = lists + 4 * n;
+    m.kept_level = lists + 5 * n;
+    m.room = lists + 6 * n;
+    plan_levels_find(&m);
+    plan_levels_number(&m);
     /* merges go through passes in a way of their own */
-    m->leans = m->levels > 1 && !m->steps;
-    for (int64_t i = 0; i < m->n; i++)
-        m->leans &= m->b->nodes[i].op != NODE_LOAD || m->b->nodes[i].kid[0] < PLAN_MERGE;
-    int rc = new_plan(&m->p, m, type);
-    if (!rc && m->steps)
-        rc = new_grid(m, rows, columns);
+    m.leans = m.levels > 1 && !m.steps;
+    for (int64_t i = 0; i < m.n; i++)
+        m.leans &= m.b->nodes[i].op != NODE_LOAD || m.b->nodes[i].kid[0] < PLAN_MERGE;
+    int rc = new_plan(&m, way.type);
+    if (!rc && m.steps)
+        rc = new_grid(&m, way.rows, way.columns);
     if (!rc)
-        rc = m->steps ? make_steps(m) : make_passes(m);
-    if (!rc && !(rc = list_programs(m->p, m->e)))
-        measure(m->p);
-    if (!rc && m->steps)
-        plan_grid_measure(m->p);
-    if (rc || !m->makes)
-        plan_free(m->p);
+        rc = m.steps ? make_steps(&m) : make_passes(&m);
+    if (!rc) {
+        list_programs(m.p);
+        measure(m.p);
+    }
+    if (!rc && m.steps)
+        plan_grid_measure(m.p);
+    if (rc || !m.makes)
+        plan_free(m.p);
     else
-        *out = m->p;
+        *out = m.p;
     return rc;
-}
-
-int plan_make(plan **out, prog_builder *b, prog_type type, bool by_rows, kv_err *e)
-{
-    kv_err unused = {0};
-    plan_maker m = {
-        .b = b, .n = b->nnodes, .by_rows = by_rows, .makes = out != NULL, .e = e ? e : &unused};
-    return make_plan(out, &m, type, 0, 0);
-}
-
-int plan_make_steps(plan **out, prog_builder *b, prog_type type, int64_t rows, int64_t columns,
-                    kv_err *e)
-{
-    kv_err unused = {0};
-    plan_maker m = {.b = b, .n = b->nnodes, .steps = true, .makes = true, .e = e ? e : &unused};
-    return out || b->failed ? make_plan(out, &m, type, rows, columns) : KV_OK;
 }
 
 /* ---- The plan as a whole --------------------------------------------------------------------- */
@@ -656,6 +605,5 @@ void plan_free(plan *p)
         prog_free(p->pass[i].elements);
     }
     mem_free(p->grid);
-    mem_free(p->programs);
     mem_free(p);
 }

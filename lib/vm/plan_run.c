@@ -175,22 +175,15 @@ static void **array_of(const plan_arrays *a, int slot)
     return slot < PLAN_NORMAL ? (void **)(uintptr_t)plan_array_of(a, slot) : NULL;
 }
 
-static bool reads(const prog *p, int slot)
+/* What the instructions do with the array of a slot. */
+static void find_uses(const prog *p, int slot, bool *reads, bool *writes)
 {
     int place = p->nregs + slot;
-    for (int32_t i = 0; i < p->ninsts; i++)
-        if (p->insts[i].a == place || p->insts[i].b == place || p->insts[i].c == place)
-            return true;
-    return false;
-}
-
-static bool writes(const prog *p, int slot)
-{
-    int place = p->nregs + slot;
-    for (int32_t i = 0; i < p->ninsts; i++)
-        if (p->insts[i].dst == place)
-            return true;
-    return false;
+    *reads = *writes = false;
+    for (const inst *in = p->insts; in < p->insts + p->ninsts; in++) {
+        *reads |= in->a == place || in->b == place || in->c == place;
+        *writes |= in->dst == place;
+    }
 }
 
 /* Lists the arrays that the program reads, or those that it only writes. It has no number for the
@@ -200,9 +193,11 @@ static void list_arrays(gather *g, const runner *r, const plan_pass *pass, bool 
     const prog *p = pass->elements;
     for (int s = 0; s < pass->nslots && s < p->nslots; s++) {
         void **array = array_of(r->a, pass->slot[s]);
-        if (!array || reads(p, s) != read)
+        bool reads, writes;
+        find_uses(p, s, &reads, &writes);
+        if (!array || reads != read)
             continue;
-        g->writes[g->n] = writes(p, s);
+        g->writes[g->n] = writes;
         g->list[g->n++] = (row_move){.array = *array, .bytes = r->a->row * p->slot_bytes[s]};
     }
 }

@@ -44,25 +44,19 @@ typedef struct node_store {
 } node_store;
 
 /* A node is named by its number: its address holds until the next one is added, which may move them
- * all. A function that adds nodes keeps numbers and copies, and no pointer to a node.
- *
- * Room inside the builder: a rule or an expression of ordinary size needs no other memory. */
-#define BUILDER_NODES  64
-#define BUILDER_STORES 8
-#define BUILDER_HASHES 256   /* a power of two, above BUILDER_NODES */
+ * all. A function that adds nodes keeps numbers and copies, and no pointer to a node. */
+#define BUILDER_HASHES 256   /* a power of two */
 #define NODES_MAX      16000 /* places are counted in 16 bits: constants but factors have one */
 
 struct prog_builder {
+    arena memory; /* it lies there, too, so that a short program needs one block */
     node *nodes;
     node_store *stores;
-    int16_t *hashes; /* index of a node plus 1, or 0; NULL when there are too many to look up */
     int64_t nnodes, nodes_cap, nstores, stores_cap;
     const kernel_table *kernels; /* fold constants */
     prog_numbers *numbers;       /* the table of its numbers; NULL: all constants are literals */
     int failed;                  /* KV_E_MEMORY, or KV_E_VALUE: too many operations */
-    node own_nodes[BUILDER_NODES];
-    node_store own_stores[BUILDER_STORES];
-    int16_t own_hashes[BUILDER_HASHES];
+    int16_t hashes[BUILDER_HASHES]; /* index of a node plus 1, or 0: of the first half as many */
 };
 
 /* ---- Instructions ---------------------------------------------------------------------------- */

@@ -15,19 +15,12 @@
 
 prog_builder *prog_builder_new(kv_err *e)
 {
-    prog_builder *b = mem_alloc(1, sizeof *b, e);
+    arena memory = {0};
+    prog_builder *b = arena_alloc(&memory, sizeof *b, e);
     if (!b)
         return NULL;
-    b->nodes = b->own_nodes;
-    b->nodes_cap = BUILDER_NODES;
-    b->stores = b->own_stores;
-    b->stores_cap = BUILDER_STORES;
-    b->hashes = b->own_hashes;
-    memset(b->own_hashes, 0, sizeof b->own_hashes);
-    b->nnodes = b->nstores = 0;
+    b->memory = memory;
     b->kernels = kernel_best();
-    b->numbers = NULL;
-    b->failed = KV_OK;
     return b;
 }
 
@@ -41,34 +34,16 @@ prog_builder *prog_builder_beside(const prog_builder *b, kv_err *e)
 
 void prog_builder_free(prog_builder *b)
 {
-    if (!b)
-        return;
-    if (b->nodes != b->own_nodes)
-        mem_free(b->nodes);
-    if (b->stores != b->own_stores)
-        mem_free(b->stores);
-    mem_free(b);
+    arena memory = b ? b->memory : (arena){0};
+    arena_release(&memory);
+}
+
+arena *prog_builder_memory(prog_builder *b)
+{
+    return &b->memory;
 }
 
 /* ---- Nodes ----------------------------------------------------------------------------------- */
-
-/* Makes room for one more item in a block that begins inside the builder. */
-static bool grow(void *block, const void *own, int64_t *cap, int64_t n, size_t size)
-{
-    if (n < *cap)
-        return true;
-    void *items;
-    memcpy(&items, block, sizeof items);
-    if (items != own)
-        return mem_grow(block, cap, n + 1, size, NULL) == KV_OK;
-    void *bigger = mem_alloc(2 * n, size, NULL);
-    if (!bigger)
-        return false;
-    memcpy(bigger, items, (size_t)n * size);
-    memcpy(block, &bigger, sizeof bigger);
-    *cap = 2 * n;
-    return true;
-}
 
 static uint64_t hash_of(const node *x)
 {
@@ -106,26 +81,22 @@ static prog_extent extent_of(const prog_builder *b, const node *x)
 /* The number of a node equal to x: an old one, or x added. Very long programs are not searched. */
 prog_value prog_intern(prog_builder *b, const node *x)
 {
-    uint64_t at = 0;
-    if (b->hashes) {
-        for (at = hash_of(x); b->hashes[at % BUILDER_HASHES]; at++)
-            if (same_node(&b->nodes[b->hashes[at % BUILDER_HASHES] - 1], x))
-                return b->hashes[at % BUILDER_HASHES] - 1;
-    }
+    uint64_t at = hash_of(x);
+    bool few = b->nnodes <= BUILDER_HASHES / 2;
+    for (; few && b->hashes[at % BUILDER_HASHES]; at++)
+        if (same_node(&b->nodes[b->hashes[at % BUILDER_HASHES] - 1], x))
+            return b->hashes[at % BUILDER_HASHES] - 1;
     if (b->nnodes >= NODES_MAX)
         b->failed = KV_E_VALUE;
-    else if (!grow(&b->nodes, b->own_nodes, &b->nodes_cap, b->nnodes, sizeof *x))
+    else if (arena_grow(&b->memory, &b->nodes, &b->nodes_cap, b->nnodes, sizeof *x, NULL))
         b->failed = KV_E_MEMORY;
     if (b->failed)
         return -1;
     b->nodes[b->nnodes] = *x;
     b->nodes[b->nnodes].extent = extent_of(b, x);
-    if (b->hashes)
+    if (few)
         b->hashes[at % BUILDER_HASHES] = (int16_t)(b->nnodes + 1);
-    b->nnodes++;
-    if (b->nnodes > BUILDER_HASHES / 2)
-        b->hashes = NULL;
-    return (prog_value)b->nnodes - 1;
+    return (prog_value)b->nnodes++;
 }
 
 prog_type prog_value_type(const prog_builder *b, prog_value x)
@@ -477,7 +448,8 @@ void prog_store(prog_builder *b, int slot, kv_dtype dtype, prog_value x)
     while (at < b->nstores && b->stores[at].slot != slot)
         at++;
     if (at == b->nstores) {
-        if (!grow(&b->stores, b->own_stores, &b->stores_cap, b->nstores, sizeof *b->stores)) {
+        if (arena_grow(&b->memory, &b->stores, &b->stores_cap, b->nstores, sizeof *b->stores,
+                       NULL)) {
             b->failed = KV_E_MEMORY;
             return;
         }

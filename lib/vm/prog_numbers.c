@@ -31,13 +31,6 @@ prog_op prog_op_mirrored(prog_op op)
     return mirrored[op - PROG_EQ];
 }
 
-void prog_numbers_release(prog_numbers *t)
-{
-    mem_free(t->entries);
-    mem_free(t->branches);
-    *t = (prog_numbers){0};
-}
-
 static bool same_entry(const prog_entry *x, const prog_entry *y)
 {
     return x->how == y->how && x->op == y->op && x->type == y->type && x->from == y->from &&
@@ -49,7 +42,7 @@ int16_t prog_numbers_add(prog_numbers *t, const prog_entry *x)
     for (int64_t i = 0; i < t->n && x->how != NUMBER_GIVEN; i++)
         if (same_entry(&t->entries[i], x))
             return (int16_t)(i + 1);
-    if (t->n == INT16_MAX || mem_grow(&t->entries, &t->cap, t->n + 1, sizeof *x, NULL)) {
+    if (t->n == INT16_MAX || arena_grow(t->memory, &t->entries, &t->cap, t->n, sizeof *x, NULL)) {
         t->failed = true;
         return 0;
     }
@@ -59,7 +52,8 @@ int16_t prog_numbers_add(prog_numbers *t, const prog_entry *x)
 
 void prog_numbers_branch(prog_numbers *t, int16_t which, bool truth)
 {
-    if (mem_grow(&t->branches, &t->branches_cap, t->nbranches + 1, sizeof *t->branches, NULL))
+    if (arena_grow(t->memory, &t->branches, &t->branches_cap, t->nbranches, sizeof *t->branches,
+                   NULL))
         t->failed = true;
     else
         t->branches[t->nbranches++] = (prog_branch){which, truth};

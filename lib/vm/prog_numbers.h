@@ -44,16 +44,15 @@ typedef struct prog_branch {
     bool truth;
 } prog_branch;
 
-/* All zero is empty, but for the kernels. */
+/* All zero is empty, but for the first two. */
 typedef struct prog_numbers {
     const kernel_table *kernels;
+    arena *memory;
     prog_entry *entries; /* number i is entries[i - 1] */
     prog_branch *branches;
     int64_t n, cap, nbranches, branches_cap;
     bool failed; /* no memory, or too many: some constants are literals that should be numbers */
 } prog_numbers;
-
-void prog_numbers_release(prog_numbers *t);
 
 /* The number of an entry equal to x, an old one unless it is given, or a new one; 0 after a
  * failure. */

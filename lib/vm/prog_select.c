@@ -34,8 +34,6 @@ enum {
     NODE_COPIED = 2  /* a load whose array is overwritten before its last use */
 };
 
-#define OWN_DRAFTS 96
-
 typedef struct selection {
     prog_builder *b;
     node *nodes;
@@ -46,9 +44,6 @@ typedef struct selection {
     int32_t ndrafts, nscaled, nregs, nfills, nslots, nfree;
     /* Of each slot: the last draft that reads what it held before. */
     int32_t read[PROG_MAX_SLOT + 1];
-    void *memory; /* of the four lists, when own is too small */
-    draft own[OWN_DRAFTS];
-    int32_t own_lists[3 * OWN_DRAFTS];
 } selection;
 
 /* ---- Instructions ---------------------------------------------------------------------------- */
@@ -407,39 +402,25 @@ static int put_program(selection *s, prog **out, kv_err *e)
     return KV_OK;
 }
 
-/* Lists for n nodes and as many drafts and stores; inside s when they fit. */
-static int make_lists(selection *s, kv_err *e)
-{
-    int64_t n = s->b->nnodes + s->b->nstores;
-    int32_t *lists = s->own_lists;
-    s->drafts = s->own;
-    s->memory = NULL;
-    if (n > OWN_DRAFTS) {
-        s->memory = mem_alloc(n, sizeof(draft) + 3 * sizeof(int32_t), e);
-        if (!s->memory)
-            return KV_E_MEMORY;
-        s->drafts = s->memory;
-        lists = (int32_t *)(s->drafts + n);
-    }
-    s->where = lists;
-    s->last = lists + n;
-    s->free_regs = lists + 2 * n;
-    memset(s->where, -1, (size_t)n * sizeof *s->where);
-    return KV_OK;
-}
-
 int prog_finish(prog_builder *b, prog **out, kv_err *e)
 {
     if (b->failed == KV_E_MEMORY)
-        return kv_err_set(e, KV_E_MEMORY, "no memory for a program");
+        return kv_err_set(e, KV_E_MEMORY, "out of memory for a program");
     if (b->failed)
         return kv_err_set(e, KV_E_VALUE, "more than %d operations are too many for one program",
                           NODES_MAX);
     selection s;
+    size_t n = (size_t)(b->nnodes + b->nstores);
     s.b = b;
     s.nodes = b->nodes;
     s.ndrafts = s.nscaled = s.nregs = s.nfills = s.nslots = s.nfree = 0;
-    TRY(make_lists(&s, e));
+    s.drafts = arena_alloc(&b->memory, n * sizeof *s.drafts, e);
+    s.where = s.drafts ? arena_alloc(&b->memory, 3 * n * sizeof *s.where, e) : NULL;
+    if (!s.where)
+        return KV_E_MEMORY;
+    s.last = s.where + n;
+    s.free_regs = s.where + 2 * n;
+    memset(s.where, -1, n * sizeof *s.where);
     count_uses(&s);
     make_drafts(&s);
     note_slots(&s);
@@ -447,8 +428,7 @@ int prog_finish(prog_builder *b, prog **out, kv_err *e)
     assign_registers(&s);
     int rc = put_program(&s, out, e);
     kv_assert(s.ndrafts <= b->nnodes + b->nstores && s.nfree <= s.nregs - s.nfills,
-              "%lld nodes make %d instructions, %d of %d registers are free",
-              (long long)b->nnodes, s.ndrafts, s.nfree, s.nregs);
-    mem_free(s.memory);
+              "%lld nodes make %d instructions, %d of %d registers are free", (long long)b->nnodes,
+              s.ndrafts, s.nfree, s.nregs);
     return rc;
 }

@@ -9,6 +9,7 @@
 
 #include "array/kv_array.h"
 #include "base/buf.h"
+#include "base/mem.h"
 #include "vm/op_list.h"
 
 /* The types of operations. Narrower dtypes are widened when loaded and narrowed when stored:
@@ -46,6 +47,7 @@ typedef int32_t prog_value; /* the result of an operation; negative after a fail
 
 prog_builder *prog_builder_new(kv_err *e);
 void prog_builder_free(prog_builder *b);
+arena *prog_builder_memory(prog_builder *b); /* for what lives as long as it */
 
 #define PROG_MAX_SLOT 1023
 

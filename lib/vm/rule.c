@@ -78,18 +78,17 @@ static void run_set(rule_run *r, const ast *node)
 
 /* ---- States ---------------------------------------------------------------------------------- */
 
-static prog_value load_state_at(rule_run *r, const rule_name *n, int offset)
+/* offset: that of arrays, of which present rows are read. */
+static int state_slot(const rule_name *n, int offset)
 {
-    if (n->how == STATE_ROW)
-        return plan_row_state(r->b, n->state, r->type);
-    if (n->how == STATE_COLUMN)
-        return plan_column_state(r->b, n->state, r->type);
-    return prog_load(r->b, PLAN_STATE + n->state + offset, prog_dtype(r->type), r->type);
+    return n->state + (n->how == STATE_ROW      ? PLAN_ROW_STATE
+                       : n->how == STATE_COLUMN ? PLAN_COLUMN_STATE
+                                                : PLAN_STATE + offset);
 }
 
 static prog_value load_state(rule_run *r, const rule_name *n)
 {
-    return load_state_at(r, n, r->offset);
+    return plan_load_state(r->b, state_slot(n, r->offset), r->type);
 }
 
 static bool is_zero(const ast *initial)
@@ -153,10 +152,11 @@ static void enter_rows(rule_run *r, const ast *node, rule_name *n)
 {
     bool stored = n->kind == RULE_NAME_STORED, state = n->kind == RULE_NAME_STATE;
     prog_value before = n->begin;
+    prog_extent extent = plan_extent(r->b, n->at);
     if (stored)
         before = prog_load(r->b, PLAN_STORED, r->stored_dtype, r->type);
     else if (state && n->begin < 0)
-        before = load_state_at(r, n, 0);
+        before = plan_load_state(r->b, state_slot(n, 0), r->type);
     if ((stored || state) && n->at != before)
         REFUSE(r, node, KV_E_USAGE, "`%s` was written before `rows present`", n->text);
     else if (stored)
@@ -167,7 +167,7 @@ static void enter_rows(rule_run *r, const ast *node, rule_name *n)
         n->at = load_state(r, n);
     else if (n->kind == RULE_NAME_GIVEN)
         n->at = prog_load(r->b, PLAN_INPUT + PLAN_PRESENT, r->dtype, r->type);
-    else if (!plan_is_number(r->b, n->at))
+    else if (extent.rows && extent.columns)
         n->at = STALE;
 }
 
@@ -415,11 +415,8 @@ static void store_results(rule_run *r)
             r->u->numbers[n->state] = n->number;
             continue;
         }
-        int slot = n->how == STATE_ROW      ? PLAN_ROW_STATE
-                   : n->how == STATE_COLUMN ? PLAN_COLUMN_STATE
-                                            : PLAN_STATE + r->offset;
         prog_value at = r->skip < 0 ? n->at : unless_skipped(r, n->at, load_state(r, n));
-        prog_store(r->b, slot + n->state, prog_dtype(r->type), at);
+        prog_store(r->b, state_slot(n, r->offset), prog_dtype(r->type), at);
     }
     prog_store(r->b, PLAN_STORED + r->offset, r->stored_dtype, stored);
     if (r->given->master)
@@ -454,18 +451,19 @@ static int run_rule(rule_run *r)
     if (r->rc)
         return r->rc;
     r->steps |= r->by_rows && r->whole;
-    plan **made = r->plans ? &r->u->plan : NULL;
-    if (!r->steps)
-        return plan_make(made, r->b, r->type, r->by_rows, r->e);
-    if (r->offset) {
+    if (r->steps && r->offset) {
         source_err(r->binding->src, rule->pos, rule->end, r->e, KV_E_UNSUPPORTED,
                    "a rule that reduces in several ways, by columns or to a largest number, or "
                    "multiplies matrices, reads every row, so `rows present` has no meaning");
         return kv_err_hint(r->e, "leave it out: rows that are absent count as zeros"),
                KV_E_UNSUPPORTED;
     }
-    return plan_make_steps(made, r->b, r->type, rule_length(r, PROG_ROWS).u.integer,
-                           rule_length(r, PROG_COLUMNS).u.integer, r->e);
+    plan_way way = {r->type, r->by_rows && !r->steps, r->steps, 1, 1};
+    if (r->steps) {
+        way.rows = rule_length(r, PROG_ROWS).u.integer;
+        way.columns = rule_length(r, PROG_COLUMNS).u.integer;
+    }
+    return plan_make(r->plans ? &r->u->plan : NULL, r->b, way, r->e);
 }
 
 int rule_case_make(const rule_binding *b, const rule_given *given, bool plans, rule_update *u,

@@ -12,11 +12,8 @@
 rule_case *rule_case_begin(rule_run *r)
 {
     rule_case *c = mem_zalloc(1, sizeof *c, NULL);
-    if (!c || mem_grow(&c->values, &c->values_cap, CASE_INPUTS, sizeof *c->values, NULL)) {
-        mem_free(c);
+    if (!c)
         return NULL;
-    }
-    memset(c->values, 0, CASE_INPUTS * sizeof *c->values);
     c->refs = 1;
     c->nvalues = CASE_INPUTS;
     c->given = *r->given;
@@ -24,6 +21,7 @@ rule_case *rule_case_begin(rule_run *r)
     c->given.numbers = NULL;
     c->plans = r->plans;
     c->numbers.kernels = r->b->kernels;
+    c->numbers.memory = &c->memory;
     r->b->numbers = &c->numbers;
     return c;
 }
@@ -72,8 +70,7 @@ host rule_case_input(const rule_run *r, int which)
 static int16_t add_value(rule_case *c, host x)
 {
     x.varies = 0;
-    if (c->nvalues == CASE_VALUES ||
-        mem_grow(&c->values, &c->values_cap, c->nvalues + 1, sizeof x, NULL)) {
+    if (c->nvalues == CASE_VALUES) {
         c->failed = true;
         return 0;
     }
@@ -84,7 +81,8 @@ static int16_t add_value(rule_case *c, host x)
 /* Without memory for it, the case fails. */
 static void add_link(rule_case *c, case_links *to, int16_t value, int16_t of)
 {
-    c->failed |= mem_grow(&to->items, &to->cap, to->n + 1, sizeof *to->items, NULL) != KV_OK;
+    c->failed |=
+        arena_grow(&c->memory, &to->items, &to->cap, to->n, sizeof *to->items, NULL) != KV_OK;
     if (c->failed)
         return;
     to->items[to->n].value = value;
@@ -127,7 +125,7 @@ static int16_t place_of(rule_case *c, host x)
 
 static void add_step(rule_case *c, case_step x)
 {
-    if (c->failed || mem_grow(&c->steps, &c->steps_cap, c->nsteps + 1, sizeof x, NULL))
+    if (c->failed || arena_grow(&c->memory, &c->steps, &c->steps_cap, c->nsteps, sizeof x, NULL))
         c->failed = true;
     else
         c->steps[c->nsteps++] = x;
@@ -250,13 +248,7 @@ void rule_case_unref(rule_case *c)
         return;
     kv_assert(left == 0, "a case is given back %lld times too often", (long long)-left);
     plan_free(c->u.plan);
-    prog_numbers_release(&c->numbers);
     arena_release(&c->memory);
-    mem_free(c->values);
-    mem_free(c->steps);
-    mem_free(c->params.items);
-    mem_free(c->gifts.items);
-    mem_free(c->results.items);
     mem_free(c);
 }
 

@@ -77,10 +77,10 @@ struct rule_case {
     rule_given given;
     bool plans, shaped;
     uint32_t reads; /* bit i: a step or a result reads input i */
-    arena memory;   /* of texts */
-    host *values;   /* literals, and the kinds of the others */
+    arena memory;   /* of texts and lists */
+    host values[CASE_VALUES]; /* literals, and the kinds of the others */
     case_step *steps;
-    int64_t nvalues, values_cap, nsteps, steps_cap;
+    int64_t nvalues, nsteps, steps_cap;
     case_links params;  /* parameters that vary */
     case_links gifts;   /* numbers of the program, to whose types the values are rounded */
     case_links results; /* states: their numbers, or what their elements begin with */

@@ -210,19 +210,19 @@ prog_value rule_apply(rule_run *r, prog_op op, prog_value x, prog_value y, prog_
 }
 
 /* A division or root of integers would have to leave them. */
-static rule_operand refuse_integer(rule_run *r, const ast *node, const char *what)
+static prog_value refuse_integer(rule_run *r, const ast *node, const char *what)
 {
     if (r->rc)
-        return nothing;
+        return -1;
     REFUSE(r, node, KV_E_DTYPE, "a rule on a key of %s computes in integers, which have no %s",
            kv_dtype_name(r->dtype), what);
     kv_err_hint(r->e, "keep the key as float32 to compute with fractions");
-    return nothing;
+    return -1;
 }
 
 void rule_need_number(rule_run *r, const ast *node, rule_operand x)
 {
-    if (!r->rc && x.other)
+    if (x.other)
         REFUSE(r, node, KV_E_DTYPE, "%s cannot be computed with arrays",
                x.host.kind == HOST_TEXT ? "a text" : "none");
 }
@@ -251,7 +251,7 @@ static rule_operand element_binary(rule_run *r, const ast *node, prog_type type)
     rule_need_number(r, node->kid[0], x);
     rule_need_number(r, node->kid[1], y);
     if (type == PROG_I64 && node->op == OP_DIV)
-        return refuse_integer(r, node, "`/`");
+        return (rule_operand){.v = refuse_integer(r, node, "`/`")};
     r->node = node;
     return (rule_operand){.v = rule_apply(r, element_op((ast_op)node->op), x.v, y.v, -1)};
 }
@@ -286,7 +286,7 @@ static prog_value bound(rule_run *r, prog_type type, rule_operand b, double none
     return b.other ? prog_const(r->b, type, none) : b.v;
 }
 
-static rule_operand element_clip(rule_run *r, const ast *node, prog_type type)
+static prog_value element_clip(rule_run *r, const ast *node, prog_type type)
 {
     prog_value x = rule_number(r, node->kid[0], type);
     rule_operand b[2] = {nothing, nothing};
@@ -297,9 +297,9 @@ static rule_operand element_clip(rule_run *r, const ast *node, prog_type type)
     }
     r->node = node;
     if (node->n == 2)
-        return (rule_operand){.v = clip_both(r, type, x, b[0])};
-    return (rule_operand){.v = rule_apply(r, PROG_CLIP, x, bound(r, type, b[0], -INFINITY),
-                                bound(r, type, b[1], INFINITY))};
+        return clip_both(r, type, x, b[0]);
+    return rule_apply(r, PROG_CLIP, x, bound(r, type, b[0], -INFINITY),
+                      bound(r, type, b[1], INFINITY));
 }
 
 host rule_length(const rule_run *r, uint8_t axis)
@@ -311,8 +311,8 @@ host rule_length(const rule_run *r, uint8_t axis)
 
 /* One number, for the whole array, its row or its column. One that is so already stays what it is:
  * its sum is not that of an array of it. */
-static rule_operand element_reduce(rule_run *r, const ast *node, const element_function *f,
-                                   prog_type type)
+static prog_value element_reduce(rule_run *r, const ast *node, const element_function *f,
+                                 prog_type type)
 {
     plan_fold fold = f->kind == FN_MAX ? PLAN_MAX : f->kind == FN_MIN ? PLAN_MIN : PLAN_SUM;
     plan_over over = f->traits & FN_BY_ROW      ? PLAN_OVER_COLUMNS
@@ -330,22 +330,23 @@ static rule_operand element_reduce(rule_run *r, const ast *node, const element_f
         n = rule_length(r, left.columns == extent.columns ? PROG_ONE : extent.columns);
         n = rule_host_binary(r, node, OP_MUL, rows, n);
     }
-    if (!r->rc && n.u.integer == 0 && fold != PLAN_SUM)
+    if (n.u.integer == 0 && fold != PLAN_SUM)
         REFUSE(r, node, KV_E_VALUE, "%s of an array without elements", f->name);
     if (r->rc)
-        return nothing;
+        return -1;
     prog_value term = norm ? prog_apply(r->b, PROG_MUL, x, x, -1) : x, made = term;
     if (left.rows != extent.rows || left.columns != extent.columns) {
         *(over == PLAN_OVER_COLUMNS ? &r->by_rows : &r->whole) = true;
         r->steps |= !r->merge && (f->traits & FN_STEPS || !extent.rows || !extent.columns);
-        made = plan_reduce(r->b, plan_spread(r->b, term, extent), fold, over, r->offset != 0);
+        made = plan_reduce(r->b, plan_spread(r->b, term, extent),
+                           (plan_reduction){fold, over, r->offset != 0, 0});
     }
     if (norm)
         made = prog_apply(r->b, PROG_SQRT, made, -1, -1);
     if (mean)
         made = prog_apply(r->b, PROG_DIV, made,
                           rule_case_give(r, n, prog_const_int(r->b, type, n.u.integer)), -1);
-    return (rule_operand){.v = made};
+    return made;
 }
 
 /* A factor, as long as it is said to be. */
@@ -356,40 +357,40 @@ static prog_value factor(rule_run *r, const ast *node, prog_type type)
 }
 
 /* matmul(x, y) and T(x). */
-static rule_operand element_matrix(rule_run *r, const ast *node, const element_function *f,
-                                   prog_type type)
+static prog_value element_matrix(rule_run *r, const ast *node, const element_function *f,
+                                 prog_type type)
 {
     if (type == PROG_I64)
         return refuse_integer(r, node, f->name);
     prog_value x = factor(r, node->kid[0], type);
     r->steps = true;
     if (f->kind == FN_TURNED)
-        return (rule_operand){.v = plan_turned(r->b, x)};
+        return plan_turned(r->b, x);
     prog_value y = factor(r, node->kid[1], type);
     r->node = node;
     if (!r->rc && plan_extent(r->b, x).columns != plan_extent(r->b, y).rows)
         refuse_extents(r, plan_extent(r->b, x), plan_extent(r->b, y));
-    return (rule_operand){.v = r->rc ? -1 : plan_matmul(r->b, x, y)};
+    return r->rc ? -1 : plan_matmul(r->b, x, y);
 }
 
 /* normal(sigma): drawn anew for every element and update. */
-static rule_operand element_normal(rule_run *r, const ast *node, prog_type type)
+static prog_value element_normal(rule_run *r, const ast *node, prog_type type)
 {
     if (type == PROG_I64)
         return refuse_integer(r, node, "`normal`");
     prog_value sigma = rule_number(r, node->kid[0], type);
-    if (!r->rc && r->draws == PLAN_MAX_DRAWS)
+    if (r->draws == PLAN_MAX_DRAWS)
         REFUSE(r, node, KV_E_VALUE, "a rule draws at most %d times", PLAN_MAX_DRAWS);
     if (r->rc)
-        return nothing;
+        return -1;
     int slot = PLAN_NORMAL + r->offset + r->draws++;
     prog_value z = prog_cast(r->b, type, prog_load(r->b, slot, prog_dtype(r->type), r->type));
-    return (rule_operand){.v = prog_apply(r->b, PROG_MUL, z, sigma, -1)};
+    return prog_apply(r->b, PROG_MUL, z, sigma, -1);
 }
 
 /* A function that is one operation. */
-static rule_operand element_operation(rule_run *r, const ast *node, const element_function *f,
-                                      prog_type type)
+static prog_value element_operation(rule_run *r, const ast *node, const element_function *f,
+                                    prog_type type)
 {
     prog_value v[3] = {-1, -1, -1};
     if (f->kind == FN_FRACTION && type == PROG_I64)
@@ -402,10 +403,10 @@ static rule_operand element_operation(rule_run *r, const ast *node, const elemen
         if (arity == 2 && i > 0)
             v[0] = rule_apply(r, f->op, v[0], v[1], -1);
     }
-    return (rule_operand){.v = arity == 2 ? v[0] : rule_apply(r, f->op, v[0], v[1], v[2])};
+    return arity == 2 ? v[0] : rule_apply(r, f->op, v[0], v[1], v[2]);
 }
 
-static rule_operand element_call(rule_run *r, const ast *node, prog_type type)
+static prog_value element_call(rule_run *r, const ast *node, prog_type type)
 {
     const element_function *f = element_called(node);
     if (f->traits & FN_MERGES || (r->merge && f->traits & FN_MATRIX))
@@ -421,12 +422,12 @@ static rule_operand element_call(rule_run *r, const ast *node, prog_type type)
     case FN_SPARSE:
     case FN_SIZE:
     case FN_LEN: /* known before the arrays are read */
-        return rule_from_host(r, node, rule_host(r, node), type);
+        return rule_from_host(r, node, rule_host(r, node), type).v;
     case FN_F64: { /* in binary64, rounded once to T */
         if (type == PROG_I64)
             return refuse_integer(r, node, "`f64`");
         prog_value x = rule_number(r, node->kid[0], PROG_F64);
-        return (rule_operand){.v = prog_cast(r->b, type, prog_cast(r->b, r->type, x))};
+        return prog_cast(r->b, type, prog_cast(r->b, r->type, x));
     }
     case FN_NORMAL:
         return element_normal(r, node, type);
@@ -455,7 +456,7 @@ rule_operand rule_element(rule_run *r, const ast *node, prog_type type)
     case AST_BINARY:
         return element_binary(r, node, type);
     case AST_CALL:
-        return element_call(r, node, type);
+        return (rule_operand){.v = element_call(r, node, type)};
     default: /* literals and texts */
         return rule_from_host(r, node, rule_host(r, node), type);
     }

@@ -11,8 +11,6 @@
 
 /* The first failure stays in rc: everything after it gives none, or -1, from which nothing else is
  * made. */
-struct rule_operand;
-
 typedef struct rule_run {
     const rule_binding *binding;
     const rule_given *given;
@@ -35,8 +33,8 @@ typedef struct rule_run {
     prog_value skip; /* whether a `skip` in such a block was met, or -1 */
     struct merge_plan *merge; /* of a merge, what its functions add to; NULL: an updater */
     /* Functions that only merges have, and matmul of low-rank adapters. */
-    struct rule_operand (*merge_element)(struct rule_run *r, const ast *node,
-                                         const element_function *f, prog_type type);
+    prog_value (*merge_element)(struct rule_run *r, const ast *node, const element_function *f,
+                                prog_type type);
     int rc;
     kv_err *e;
 } rule_run;
@@ -47,8 +45,11 @@ void rule_run_body(rule_run *r);
 /* Gives the failure rc the place of the node. */
 void rule_refuse(rule_run *r, const ast *node, int rc);
 
+/* A failure at the node, unless there was one before. */
 #define REFUSE(r, node, code, ...)                                                                 \
-    ((r)->rc = source_err((r)->binding->src, (node)->pos, (node)->end, (r)->e, code, __VA_ARGS__))
+    ((r)->rc = (r)->rc ? (r)->rc                                                                   \
+                       : source_err((r)->binding->src, (node)->pos, (node)->end, (r)->e, code,     \
+                                    __VA_ARGS__))
 
 /* The result of an expression among elements: a value of the program, or a text or none. */
 typedef struct rule_operand {

@@ -107,7 +107,8 @@ static prog_value detour(prog_builder *b, prog_type type, prog_value x)
 static prog_value reduced(prog_builder *b, prog_type type, prog_value x)
 {
     bool wide = type == PROG_I64 || (type == PROG_F32 && draw() % 4 == 0);
-    prog_value sum = plan_sum(b, wide ? prog_cast(b, PROG_F64, x) : x, draw() % 4 == 0);
+    prog_value sum = plan_reduce(b, wide ? prog_cast(b, PROG_F64, x) : x,
+                                 (plan_reduction){.present = draw() % 4 == 0});
     if (type != PROG_I64 && draw() % 4 == 0)
         sum = prog_apply(b, PROG_SQRT, sum, -1, -1);
     return wide ? prog_cast(b, type, sum) : sum;
@@ -156,7 +157,7 @@ static sample make_sample(void)
     for (int i = 0; i < STATES; i++)
         if (draw() % 2)
             prog_store(b, PLAN_STATE + i, own, any_of(values, n));
-    must(plan_make(&s.p, b, s.type, false, &e), &e);
+    must(plan_make(&s.p, b, (plan_way){.type = s.type}, &e), &e);
     prog_builder_free(b);
     return s;
 }

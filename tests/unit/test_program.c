@@ -290,7 +290,7 @@ TEST(program_no_memory)
         }
         mem_fail_at(0);
         CHECK_INT(rc, KV_E_MEMORY);
-        CHECK(!b || n > 2 || strcmp(e.text, "no memory for a program") == 0);
+        CHECK(!b || n > 2 || strcmp(e.text, "out of memory for a program") == 0);
         CHECK(p == NULL);
         prog_builder_free(b);
     }
