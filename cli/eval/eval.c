@@ -37,7 +37,7 @@ int text_put_field(session *s, buf *out, value v, char how, const char *format, 
     if (!*format)
         return show_value(s, out, v, false, e);
     kv_err_set(e, KV_E_DTYPE, "a format takes a number or a text, not %s", value_kind_name(v));
-    return kv_err_hint(e, "{x!s:%.40s} formats what print shows", format), KV_E_DTYPE;
+    return kv_err_hint(e, "{x!s:%.40s} formats what print shows", format);
 }
 
 /* The format is plain text, or one with fields of its own. */
@@ -98,25 +98,21 @@ static int eval_name(session *s, const ast *node, value *out, kv_err *e)
         unit_err(s, node, e, KV_E_NAME,
                  "`%s` has no value yet: the function sets a `%s` of its own", name, name);
         return kv_err_hint(e, "give it as an argument, and return the new value: %s = f(%s)", name,
-                           name),
-               KV_E_NAME;
+                           name);
     }
     unit_err(s, node, e, KV_E_NAME, "there is no variable `%s`", name);
     if (is_key(s, name))
         return kv_err_hint(e,
                            "`%s` is a key of the store: `pull %s` shows its value; in an "
                            "expression it is kv.pull('%s')",
-                           name, name, name),
-               KV_E_NAME;
+                           name, name, name);
     if (hint_name(name, e))
         return e->code;
     const function *f = function_find(name);
     if (f || session_def(s, name) >= 0)
-        return kv_err_hint(e, "`%s` is a function: %s%s", name, name, FUNCTION_BRACKETS(f)),
-               KV_E_NAME;
+        return kv_err_hint(e, "`%s` is a function: %s%s", name, name, FUNCTION_BRACKETS(f));
     if (command_find(name, strlen(name)))
-        return kv_err_hint(e, "`%s` is a command: begin it on a new line or behind `;`", name),
-               KV_E_NAME;
+        return kv_err_hint(e, "`%s` is a command: begin it on a new line or behind `;`", name);
     suggest near = {.word = name};
     for (int64_t i = 0; i < s->globals.n; i++)
         suggest_add(&near, s->globals.items[i].name);
@@ -166,13 +162,12 @@ static int not_callable(session *s, const ast *node, const value *first, kv_err 
     unit_err(s, node, e, KV_E_USAGE, "`%s` is no function: it holds %s", name,
              value_kind_name(*held));
     if (object_is_schedule(*held))
-        return kv_err_hint(e, "info --states shows the learning rate of a store"), KV_E_USAGE;
+        return kv_err_hint(e, "info --states shows the learning rate of a store");
     if (object_is_optimizer(*held))
         return kv_err_hint(e,
                            "a store updates: kv.set_optimizer(%s); kv.init(0, weight); "
                            "kv.pushpull(0, grad, out=weight)",
-                           name),
-               KV_E_USAGE;
+                           name);
     return e->code;
 }
 

@@ -43,8 +43,7 @@ static int check_reads(session *s, const ast *def, const def_values *d, const as
         (map_get(&s->locals->names, key) >= 0 || session_awaits_name(s, name))) {
         unit_err(s, node, e, KV_E_UNSUPPORTED, "`%s` does not see `%s` of the function around it",
                  def->u.text, name);
-        return kv_err_hint(e, "give it as a parameter: def %s(…, %s)", def->u.text, name),
-               KV_E_UNSUPPORTED;
+        return kv_err_hint(e, "give it as a parameter: def %s(…, %s)", def->u.text, name);
     }
     for (uint32_t i = 0; i < node->n; i++)
         TRY(check_reads(s, def, d, node->kid[i], e));

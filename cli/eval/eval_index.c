@@ -171,7 +171,7 @@ static int array_index(array_range *r, value v, kv_err *e)
     if (v.kind == VALUE_BOOL ||
         (a && kv_array_ndim(a) == 0 && kv_array_dtype(a) == KV_BOOL)) {
         kv_err_set(e, KV_E_DTYPE, "one bool is no index");
-        return kv_err_hint(e, "a mask has a bool for each element: x[x > 0]"), KV_E_DTYPE;
+        return kv_err_hint(e, "a mask has a bool for each element: x[x > 0]");
     }
     if (value_is_sequence(v) || (a && kv_array_ndim(a) > 0))
         return eval_ids(v, &r->ids, e);
@@ -427,8 +427,7 @@ static int hint_new(const session *s, const ast *node, kv_err *e)
     if (target->kind == AST_INDEX)
         return e->code;
     return kv_err_hint(e, "a new array can have it: %s = %s %s …", text, text,
-                       ast_op_text(node->op)),
-           e->code;
+                       ast_op_text(node->op));
 }
 
 /* Changes *a to the storage and dtype of another array. */

@@ -89,7 +89,7 @@ int eval_truth(value v, bool *out, kv_err *e)
     if (a && kv_array_size(a) != 1) {
         kv_shape_text(shape, sizeof shape, kv_array_ndim(a), kv_array_shape(a));
         kv_err_set(e, KV_E_VALUE, "an array of shape %s is neither true nor false", shape);
-        return kv_err_hint(e, "all(a) asks for every element, any(a) for one"), KV_E_VALUE;
+        return kv_err_hint(e, "all(a) asks for every element, any(a) for one");
     }
     TRY(a ? value_item(&v, v, e) : KV_OK);
     if (value_has_items(v)) /* a dict without keys has no gaps either */
@@ -192,7 +192,7 @@ static int is_same(value a, value b, bool *out, kv_err *e)
         *out = a.u.list == b.u.list;
     else {
         kv_err_set(e, KV_E_DTYPE, "`is` compares objects, and %s is none", value_kind_name(a));
-        return kv_err_hint(e, "`==` compares values"), KV_E_DTYPE;
+        return kv_err_hint(e, "`==` compares values");
     }
     return KV_OK;
 }
@@ -411,7 +411,7 @@ static int no_operator(session *s, const ast *node, const value *args, kv_err *e
         unit_err(s, node, e, KV_E_DTYPE, "`%s` does not join %s and %s", ast_op_text(node->op),
                  value_kind_name(args[0]), value_kind_name(args[1]));
     if (node->op == OP_ADD && node->n == 2 && args[0].kind == VALUE_TEXT)
-        return kv_err_hint(e, "a value in a text: f\"w = {w}\""), KV_E_DTYPE;
+        return kv_err_hint(e, "a value in a text: f\"w = {w}\"");
     /* lists of numbers do not calculate, arrays do: `array([1, 2]) - 1` */
     bool found = false;
     own_buf hint = {0};

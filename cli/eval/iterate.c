@@ -48,7 +48,7 @@ static int next_item(walk *w, bool *more, value *out, kv_err *e)
     int64_t i = w->i++;
     if (v.kind == VALUE_DICT && dict_count(v) != w->keys) {
         kv_err_set(e, KV_E_VALUE, "the dict got or lost keys while `for` goes through it");
-        return kv_err_hint(e, "for k in list(d): …"), KV_E_VALUE;
+        return kv_err_hint(e, "for k in list(d): …");
     }
     if (v.kind == VALUE_TEXT) {
         const char *text = v.u.text + w->byte;

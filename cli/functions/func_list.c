@@ -117,7 +117,7 @@ static int no_item(function_args *args, kv_err *e)
     value_print(&shown, args->v[1], true);
     kv_err_set(e, KV_E_VALUE, "%s() finds no item %s in the list", args->function->name,
                buf_text(&shown));
-    return kv_err_hint(e, "x in l says whether there is one"), KV_E_VALUE;
+    return kv_err_hint(e, "x in l says whether there is one");
 }
 
 int func_index(function_args *args, value *out, kv_err *e)

@@ -518,7 +518,7 @@ static int parse_storage(value v, kv_storage *out, kv_err *e)
     int i = NAME_AMONG(name, names);
     if (i < 0) {
         kv_err_set(e, KV_E_VALUE, "there is no storage \"%.40s\"", name);
-        return kv_err_hint(e, "default, row_sparse"), KV_E_VALUE;
+        return kv_err_hint(e, "default, row_sparse");
     }
     *out = (kv_storage)i;
     return KV_OK;
@@ -554,7 +554,7 @@ int func_rows_part(function_args *args, value *out, kv_err *e)
     if (kv_array_storage(args->array) != KV_ROW_SPARSE) {
         kv_err_set(e, KV_E_DTYPE, "%s is of row_sparse arrays, and this one is default",
                    args->function->name);
-        return kv_err_hint(e, "a.tostype('row_sparse')"), KV_E_DTYPE;
+        return kv_err_hint(e, "a.tostype('row_sparse')");
     }
     TRY(sparse_parts(&ids, &data, args->array, e));
     kv_array *part = FUNCTION_VARIANT(args) ? ids : data;
@@ -681,8 +681,7 @@ int func_row_sparse(function_args *args, value *out, kv_err *e)
         return stored_as(out, a, KV_ROW_SPARSE, e);
     if (!args->given[1] || !args->given[2]) {
         kv_err_set(e, KV_E_USAGE, "row_sparse takes an array, or data, row_ids and shape");
-        return kv_err_hint(e, "row_sparse(ones(2, 3), [0, 4], (5, 3)) has rows 0 and 4 of five"),
-               KV_E_USAGE;
+        return kv_err_hint(e, "row_sparse(ones(2, 3), [0, 4], (5, 3)) has rows 0 and 4 of five");
     }
     TRY(function_shape(args->v[2], &ndim, shape, e));
     TRY(read_ids(&rows, &n, args->v[1], e));

@@ -57,7 +57,7 @@ static int unclear(const function_args *args, kv_err *e)
     const char *name = args->function->name;
     kv_err_set(e, KV_E_DTYPE,
                "%s() of a list of lists is of the lists in Python, of the numbers in NumPy", name);
-    return kv_err_hint(e, "%s(array(l)); %s([%s(x) for x in l])", name, name, name), KV_E_DTYPE;
+    return kv_err_hint(e, "%s(array(l)); %s([%s(x) for x in l])", name, name, name);
 }
 
 static int list_sum(function_args *args, value *out, kv_err *e)
@@ -67,7 +67,7 @@ static int list_sum(function_args *args, value *out, kv_err *e)
     host sum = host_int(0), h;
     if (args->given[1] && (start.kind != VALUE_INT || start.u.integer != 0)) {
         kv_err_set(e, KV_E_USAGE, "sum() of a list has no axis and no start");
-        return kv_err_hint(e, "sum(array(l), axis=-1); sum(l) + start"), KV_E_USAGE;
+        return kv_err_hint(e, "sum(array(l), axis=-1); sum(l) + start");
     }
     TRY(eval_items_of(args->v[0], &items, e));
     for (int64_t i = 0; i < items.u.list->n; i++) {
@@ -161,7 +161,7 @@ int func_sum(function_args *args, value *out, kv_err *e)
         return list_sum(args, out, e);
     if (args->given[1] && args->v[1].kind == VALUE_LIST && args->v[1].u.list->n == 0) {
         kv_err_set(e, KV_E_DTYPE, "sum() adds numbers, it joins no lists");
-        return kv_err_hint(e, "[x for l in lists for x in l]"), KV_E_DTYPE;
+        return kv_err_hint(e, "[x for l in lists for x in l]");
     }
     return reduce(args, REDUCE_SUM, out, e);
 }
@@ -201,8 +201,7 @@ int func_norm(function_args *args, value *out, kv_err *e)
                    matrix ? "norm() of a matrix has no ord"
                           : "norm() has ord=0, 1, 2, inf and -inf");
         return kv_err_hint(e, matrix ? "of its rows: norm(x, 1, axis=1)"
-                                     : "sum(abs(x)**p)**(1/p) is the norm of order p"),
-               KV_E_UNSUPPORTED;
+                                     : "sum(abs(x)**p)**(1/p) is the norm of order p");
     }
     if (order == 2)
         return reduce(args, REDUCE_NORM, out, e);
@@ -236,8 +235,7 @@ int func_extreme(function_args *args, value *out, kv_err *e)
                           args->given[1] ? "axis=" : "keepdims=");
     kv_err_set(e, KV_E_DTYPE, "%s() takes two arrays or numbers, or one list",
                args->function->name);
-    return kv_err_hint(e, "%simum(a, %simum(b, c))", args->function->name, args->function->name),
-           KV_E_DTYPE;
+    return kv_err_hint(e, "%simum(a, %simum(b, c))", args->function->name, args->function->name);
 }
 
 /* The elements that are inf or -inf. */

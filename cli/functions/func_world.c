@@ -131,7 +131,7 @@ int func_copyto(function_args *args, value *out, kv_err *e)
     char from[160], into[160];
     if (b.u.box->refs == 1) { /* nobody would see it */
         kv_err_set(e, KV_E_USAGE, "copyto() fills an array that has a name, and a slice is a copy");
-        return kv_err_hint(e, "b[0] = a; c = copy(a)"), KV_E_USAGE;
+        return kv_err_hint(e, "b[0] = a; c = copy(a)");
     }
     if (kv_array_storage(a) != kv_array_storage(to))
         return kv_err_set(e, KV_E_DTYPE, "copyto() does not change how an array is stored");
@@ -380,7 +380,7 @@ int func_round(function_args *args, value *out, kv_err *e)
     value x = args->v[0];
     if (!value_is_number(x)) {
         kv_err_set(e, KV_E_DTYPE, "round() with digits takes a number, not %s", value_kind_name(x));
-        return kv_err_hint(e, "round(a * 100) / 100"), KV_E_DTYPE;
+        return kv_err_hint(e, "round(a * 100) / 100");
     }
     bool whole = args->v[1].kind == VALUE_NONE;
     int rc = whole ? KV_OK : function_int(args->v[1], "the digits of round()", &digits, e);

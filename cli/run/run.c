@@ -37,8 +37,7 @@ static int run_assign(session *s, const ast *node, kv_err *e)
     if (is_store_name(s, given)) {
         unit_err(s, given, e, KV_E_UNSUPPORTED, "a store has one name");
         return kv_err_hint(e, "make another store: %s = kv.create('local')",
-                           target->kind == AST_NAME ? target->u.text : "b"),
-               KV_E_UNSUPPORTED;
+                           target->kind == AST_NAME ? target->u.text : "b");
     }
     if (node->op != STMT_PLAIN)
         return eval_update(s, node, e);
@@ -308,14 +307,13 @@ static int enter_store(session *s, const ast *node, int64_t *before, kv_err *e)
         const value *held = session_find(s, name);
         unit_err(s, node, e, KV_E_NAME, "`%s` is no store", name);
         if (held && held->kind == VALUE_LIST && strcmp(c->name, "push") == 0)
-            return kv_err_hint(e, "%s.append(x) adds to the list", name), KV_E_NAME;
+            return kv_err_hint(e, "%s.append(x) adds to the list", name);
         if (held)
             return kv_err_hint(e, "it holds %s; a store is asked by its name: kv.%s(…)",
-                               value_kind_name(*held), c->name),
-                   KV_E_NAME;
+                               value_kind_name(*held), c->name);
         if (hint_module(name, e))
             return e->code;
-        return kv_err_hint(e, "make one: %s = kv.create('local')", name), KV_E_NAME;
+        return kv_err_hint(e, "make one: %s = kv.create('local')", name);
     }
     int64_t at = session_find_store(s, name);
     if (at < 0 && s->nstores > 0)
@@ -474,7 +472,7 @@ int run_def(session *s, const ast *node, kv_err *e)
         unit_err(s, node, e, KV_E_UNSUPPORTED,
                  "there is a function `%s` already, and one inside of another is known to all",
                  node->u.text);
-        return kv_err_hint(e, "give it another name"), KV_E_UNSUPPORTED;
+        return kv_err_hint(e, "give it another name");
     }
     TRY(eval_def(s, node, &d.values, e));
     if (!s->unit->prelude)

@@ -173,7 +173,7 @@ static int scalar_of(value *v, kv_err *e)
     if (kv_array_size(v->u.box->array) == 1)
         return value_item(v, *v, e);
     kv_err_set(e, KV_E_DTYPE, "a list that holds arrays of several elements cannot be compared");
-    return kv_err_hint(e, "allclose(stack(a), stack(b)) compares arrays of one shape"), KV_E_DTYPE;
+    return kv_err_hint(e, "allclose(stack(a), stack(b)) compares arrays of one shape");
 }
 
 /* ==, as for items of lists: what is one object is equal. */
@@ -400,7 +400,7 @@ static int key_of(value v, kv_key *out, kv_err *e)
     else {
         kv_err_set(e, KV_E_DTYPE, "a key of a dict is a text or a whole number, not %s",
                    v.kind == VALUE_FLOAT ? "a fraction" : value_kind_name(v));
-        return kv_err_hint(e, "make a text of it: d[f\"{i},{j}\"]"), KV_E_DTYPE;
+        return kv_err_hint(e, "make a text of it: d[f\"{i},{j}\"]");
     }
     return KV_OK;
 }
@@ -438,7 +438,7 @@ static int set_pair(value dict, value pair, kv_err *e)
 {
     if (!value_is_sequence(pair) || pair.u.list->n != 2) {
         kv_err_set(e, KV_E_DTYPE, "a dict is made of pairs, not of %s", value_kind_name(pair));
-        return kv_err_hint(e, "dict([('a', 1), ('b', 2)]), {'a': 1, 'b': 2}"), KV_E_DTYPE;
+        return kv_err_hint(e, "dict([('a', 1), ('b', 2)]), {'a': 1, 'b': 2}");
     }
     return dict_set(dict, pair.u.list->items[0], pair.u.list->items[1], e);
 }
@@ -557,9 +557,8 @@ int dict_no_key(value dict, value key, kv_err *e)
                 suggest_add(&near, l->items[i].u.text);
         suggest_done(&near, e);
     }
-    kv_err_hint(e, "d.get(%s, 0) and d.pop(%s, 0) give 0 then", buf_text(&shown),
-                buf_text(&shown));
-    return KV_E_KEY;
+    return kv_err_hint(e, "d.get(%s, 0) and d.pop(%s, 0) give 0 then", buf_text(&shown),
+                       buf_text(&shown));
 }
 
 /* ---- Values of a def ---- */

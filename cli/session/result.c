@@ -271,7 +271,7 @@ int show_format_parse(show_format *out, const char *name, kv_err *e)
     }
     kv_err_set(e, KV_E_USAGE, "there is no format `%s`", name);
     suggest_hint(e, name, format_names, NFORMATS);
-    return kv_err_hint(e, "formats: numpy, repr, legacy, mxnet, csv, raw, json"), KV_E_USAGE;
+    return kv_err_hint(e, "formats: numpy, repr, legacy, mxnet, csv, raw, json");
 }
 
 /* The numbers of an array as csv writes them, without its first line, blanks for commas. */

@@ -385,8 +385,7 @@ static int no_number(value v, kv_err *e)
 {
     if (v.kind == VALUE_ARRAY) {
         kv_err_set(e, KV_E_DTYPE, "a list that holds arrays is not an array");
-        kv_err_hint(e, "stack([a, b]) makes one array of several");
-        return KV_E_DTYPE;
+        return kv_err_hint(e, "stack([a, b]) makes one array of several");
     }
     return kv_err_set(e, KV_E_DTYPE, "an array holds numbers, not %s", value_kind_name(v));
 }
@@ -399,8 +398,7 @@ int value_check_whole(value number, kv_err *e)
         scalar_keeps_integer(&element, text, (size_t)num_int(text, number.u.integer)))
         return KV_OK;
     kv_err_set(e, KV_E_VALUE, "float32 does not hold %s", text);
-    return kv_err_hint(e, "array(%s, dtype=\"int64\") does; dtype=\"float32\" rounds it", text),
-           KV_E_VALUE;
+    return kv_err_hint(e, "array(%s, dtype=\"int64\") does; dtype=\"float32\" rounds it", text);
 }
 
 /* Writes v, of shape[axis…], at *at and moves it on. asked: somebody wants that very dtype. */

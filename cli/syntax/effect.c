@@ -21,7 +21,7 @@ int safe_write(const session *s, const char *path, kv_err *e)
         return KV_OK;
     if (session_is_state(s, path)) {
         kv_err_set(e, KV_E_USAGE, "\"%s\" is the file of -s", path);
-        return kv_err_hint(e, "commit --disk writes it"), KV_E_USAGE;
+        return kv_err_hint(e, "commit --disk writes it");
     }
     if (!s->safe)
         return KV_OK;

@@ -137,7 +137,7 @@ static int unknown_method(checker *c, const ast *node)
         if (command_can_be_called(one))
             suggest_add(&near, one->name);
     suggest_done(&near, c->e);
-    return kv_err_hint(c->e, "its methods are the commands: help"), KV_E_USAGE;
+    return kv_err_hint(c->e, "its methods are the commands: help");
 }
 
 /* Adds the variables into which a statement below the node may put an optimizer: by an assignment
@@ -179,15 +179,14 @@ static int check_other_meaning(checker *c, const ast *node)
     if (!(node->flags & AST_METHOD) && strcmp(name, "copyto") == 0) {
         source_err(&c->u->src, node->pos, node->end, c->e, KV_E_USAGE,
                    "copyto() is a method of the array whose elements are copied");
-        return kv_err_hint(c->e, "a.copyto(b), or b[:] = a, fills b"), KV_E_USAGE;
+        return kv_err_hint(c->e, "a.copyto(b), or b[:] = a, fills b");
     }
     bool largest = strcmp(name, "max") == 0;
     if ((node->flags & AST_METHOD) && (largest || strcmp(name, "min") == 0)) {
         source_err(&c->u->src, node->pos, node->end, c->e, KV_E_USAGE,
                    "the axis of .%s() has its name here", name);
         return kv_err_hint(c->e, "a.%s(axis=1); %s(a, b) compares element by element", name,
-                           largest ? "maximum" : "minimum"),
-               KV_E_USAGE;
+                           largest ? "maximum" : "minimum");
     }
     return KV_OK;
 }
@@ -282,8 +281,7 @@ static int not_called(checker *c, const ast *node)
     return kv_err_hint(c->e,
                        "%s * (…) multiplies, %s[…] takes a part; def %s(x): … makes a "
                        "function",
-                       name, name, name),
-           KV_E_USAGE;
+                       name, name, name);
 }
 
 /* Defines a function of the prelude, unless it was before. NULL: c has an error. */
@@ -332,22 +330,20 @@ static int check_function(checker *c, const ast *node)
                            : f->flags & FUNCTION_CHANGES
                                ? " changes the list l; concat(a, b) joins arrays"
                                : " asks the list l; nonzero(a == x) finds in an array";
-        kv_err_hint(c->e, "%s.%s(%s)%s", list ? "l" : f->params[0], name, list ? "x" : "…",
+        return kv_err_hint(c->e, "%s.%s(%s)%s", list ? "l" : f->params[0], name, list ? "x" : "…",
                            more);
-        return KV_E_USAGE;
     }
     if (f && !own && check_other_meaning(c, node))
         return c->e->code;
     if (f && (node->flags & AST_METHOD) && strcmp(name, "sort") == 0) {
         source_err(&c->u->src, node->pos, node->end, c->e, KV_E_USAGE,
                    "there is no sorting in place");
-        return kv_err_hint(c->e, "l = sorted(l) of a list, a = sort(a) of an array"), KV_E_USAGE;
+        return kv_err_hint(c->e, "l = sorted(l) of a list, a = sort(a) of an array");
     }
     if (called && strcmp(name, "type") == 0) {
         source_err(&c->u->src, node->pos, node->end, c->e, KV_E_USAGE,
                    "only a store has the attribute `type`");
-        return kv_err_hint(c->e, "kv = mx.kv.create('local'); kv.type; type(x) is the class of x"),
-               KV_E_USAGE;
+        return kv_err_hint(c->e, "kv = mx.kv.create('local'); kv.type; type(x) is the class of x");
     }
     /* dicts have update, and so have optimizers */
     bool other = called && strcmp(name, "update") == 0 && node->kid[0]->kind == AST_NAME &&
@@ -391,8 +387,7 @@ static int check_function(checker *c, const ast *node)
     if (attribute) {
         suggest_done(&near, c->e);
         return kv_err_hint(c->e, "an array has shape, size, ndim, dtype, T, ctx and others; a "
-                                 "function is called: x.mean()"),
-               c->e->code;
+                                 "function is called: x.mean()");
     }
     bool all = check_compares(c->s);
     for (int64_t i = 0; i < c->functions.cap && all; i++)
@@ -477,8 +472,7 @@ static int check_updater(checker *c, const ast *name, const char *what)
     return kv_err_hint(c->e,
                        "define one: updater %s { stored += input }; help optimizer lists "
                        "those of the library",
-                       name->u.text),
-           c->e->code;
+                       name->u.text);
 }
 
 static int check_command(checker *c, const ast *node)
