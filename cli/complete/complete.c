@@ -24,7 +24,6 @@
 #include "merge/merge_texts.h"
 #include "run/run.h"
 #include "session/result.h"
-#include "session/session.h"
 #include "syntax/command.h"
 #include "syntax/file_kind.h"
 #include "syntax/function.h"

@@ -5,7 +5,6 @@
 
 #include <string.h>
 
-#include "session/session.h"
 #include "syntax/effect.h"
 #include "syntax/function.h"
 #include "syntax/parse_statement.h"

@@ -5,8 +5,6 @@
 
 #include "array/slice.h"
 #include "base/stop.h"
-#include "session/containers.h"
-#include "session/unit.h"
 #include "session/value.h"
 #include "syntax/function.h"
 #include "syntax/parse_statement.h"

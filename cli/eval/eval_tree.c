@@ -12,9 +12,6 @@
 #include "array/arrange.h"
 #include "array/sparse.h"
 #include "base/suggest.h"
-#include "session/containers.h"
-#include "session/result.h"
-#include "session/unit.h"
 #include "syntax/function.h"
 #include "vm/expr.h"
 

@@ -3,10 +3,7 @@
 #include "eval/eval.h"
 
 #include "array/slice.h"
-#include "base/mem.h"
 #include "base/utf8.h"
-#include "session/containers.h"
-#include "session/unit.h"
 #include "term/terminal.h"
 
 #include <string.h>

@@ -8,7 +8,6 @@
 #include "base/suggest.h"
 #include "lang/parse.h"
 #include "session/containers.h"
-#include "session/session.h"
 #include "syntax/rules.h"
 #include "vm/rule.h"
 

@@ -1,16 +1,9 @@
 /* Functions about the order of elements, and running sums. */
 #include "functions/func.h"
 
-#include <string.h>
-
 #include "array/arrange.h"
-#include "array/reduce.h"
-#include "array/slice.h"
-#include "array/sort.h"
 #include "base/mem.h"
-#include "base/stop.h"
 #include "cpu/cpu.h"
-#include "eval/eval.h"
 
 /* The array to work on along an axis: the argument, or where the axis is none its elements in a
  * line. The caller lets *a go. absent: the axis where none was given, or FLAT. */

@@ -4,7 +4,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/buf.h"
 #include "base/kv_assert.h"
 #include "base/mem.h"
 #include "base/stop.h"
@@ -13,7 +12,6 @@
 #include "out/record.h"
 #include "out/transcript.h"
 #include "session/result.h"
-#include "session/unit.h"
 #include "session/visit.h"
 #include "syntax/hints.h"
 #include "syntax/parse_statement.h"

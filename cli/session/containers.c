@@ -11,7 +11,6 @@
 #include <string.h>
 
 #include "base/kv_assert.h"
-#include "base/map.h"
 #include "base/mem.h"
 #include "base/stop.h"
 #include "base/suggest.h"

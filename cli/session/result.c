@@ -7,7 +7,6 @@
 
 #include "array/sparse.h"
 #include "base/kv_assert.h"
-#include "base/mem.h"
 #include "base/num.h"
 #include "base/stop.h"
 #include "base/suggest.h"

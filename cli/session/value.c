@@ -8,7 +8,6 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "base/buf.h"
 #include "base/kv_assert.h"
 #include "base/map.h"
 #include "base/mem.h"

@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "base/suggest.h"
-#include "session/session.h"
 #include "syntax/parse_statement.h"
 
 const command *command_find(const char *word, size_t n)

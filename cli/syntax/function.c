@@ -10,7 +10,6 @@
 
 #include "base/num.h"
 #include "base/suggest.h"
-#include "session/session.h"
 #include "vm/element.h"
 
 /* ---- Finding ---- */

@@ -9,7 +9,6 @@
 #include "base/suggest.h"
 #include "base/utf8.h"
 #include "session/containers.h"
-#include "session/session.h"
 #include "syntax/check.h"
 #include "syntax/command.h"
 #include "syntax/effect.h"

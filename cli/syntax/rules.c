@@ -5,7 +5,6 @@
 #include <string.h>
 #include <strings.h>
 
-#include "base/suggest.h"
 #include "kvstore.h"
 #include "lang/parse.h"
 #include "syntax/effect.h"
