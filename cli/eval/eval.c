@@ -406,7 +406,7 @@ int eval(session *s, const ast *node, value *out, kv_err *e)
     *out = value_none();
     if (stack_runs_low())
         return unit_too_deep(s, node, e);
-    switch ((ast_kind)node->kind) {
+    switch (node->kind) {
     case AST_INT:
         *out = value_int(node->u.integer);
         return KV_OK;
@@ -457,27 +457,6 @@ int eval(session *s, const ast *node, value *out, kv_err *e)
         return eval_chain(s, node, out, e);
     case AST_CHOICE:
         return eval_choice(s, node, out, e);
-    case AST_FOR:
-    case AST_ONLY:
-    case AST_ARG:
-    case AST_FIELD:
-    case AST_SLICE:
-    case AST_ELLIPSIS:
-    case AST_KEYS:
-    case AST_KEY:
-    case AST_KEY_RANGE:
-    case AST_KEY_VALUE:
-    case RULE_STATE:
-    case RULE_SET:
-    case RULE_IF:
-    case RULE_ROWS:
-    case RULE_SKIP:
-    case RULE_FAIL:
-    case RULE_PRINT:
-    case RULE_FOR:
-    case AST_BLOCK:
-    case AST_SCRIPT:
-        break;
     }
     kv_assert(false, "an expression of kind %d has no value", node->kind);
     return kv_assert_report(e);

@@ -296,21 +296,19 @@ static int over_both(session *s, const ast *node, const value *args, value *out,
 /* Over the dense arrays of all operands. */
 static int over_all(session *s, const ast *node, const value *args, value *out, kv_err *e)
 {
-    value operands[OPERANDS] = {{0}};
-    int rc = KV_OK;
-    for (uint32_t i = 0; i < node->n && rc == KV_OK; i++) {
+    own_stack operands = {0};
+    for (uint32_t i = 0; i < node->n; i++) {
         kv_array *dense;
-        operands[i] = value_none();
-        if (!value_is_sparse(args[i]))
-            operands[i] = value_ref(args[i]);
-        else if ((rc = kv_array_to_dense(&dense, args[i].u.box->array, e)) == KV_OK)
-            rc = value_array(&operands[i], dense, e);
+        value one = args[i];
+        if (value_is_sparse(one)) {
+            TRY(kv_array_to_dense(&dense, one.u.box->array, e));
+            TRY(value_array(&one, dense, e));
+        } else {
+            value_ref(one);
+        }
+        TRY(value_stack_add(&operands, one, e));
     }
-    if (rc == KV_OK)
-        rc = eval_operate(s, node, operands, out, e);
-    for (uint32_t i = 0; i < node->n; i++)
-        value_release(&operands[i]);
-    return rc;
+    return eval_operate(s, node, operands.items, out, e);
 }
 
 /* Times or by a number that leaves zeros what they are. */
@@ -436,29 +434,26 @@ static int format_text(session *s, const ast *node, const value *args, value *ou
     bool many = args[1].kind == VALUE_TUPLE;
     int64_t n = many ? args[1].u.list->n : 1;
     const value *items = many ? args[1].u.list->items : &args[1];
-    host small[8], *hosts = n <= 8 ? small : mem_alloc(n, sizeof *hosts, e);
-    buf *texts = mem_zalloc(n, sizeof *texts, e), all = {0};
-    int rc = hosts && texts ? KV_OK : KV_E_MEMORY;
-    for (int64_t i = 0; i < n && rc == KV_OK; i++) {
-        value number;
-        if (value_is_scalar(items[i])) {
-            hosts[i] = value_host(items[i]);
-        } else if (items[i].kind == VALUE_ARRAY && kv_array_ndim(items[i].u.box->array) == 0 &&
-                   value_item(&number, items[i], &(kv_err){0}) == KV_OK) {
-            hosts[i] = value_host(number);
-        } else if ((rc = show_value(s, &texts[i], items[i], false, e)) == KV_OK) {
-            hosts[i] = host_text(buf_text(&texts[i]));
-        }
+    own_mem host *hosts = mem_alloc(n, sizeof *hosts, e);
+    own_arena texts = {0};
+    own_buf all = {0};
+    if (!hosts)
+        return unit_at(s, node, e);
+    for (int64_t i = 0; i < n; i++) {
+        own_buf shown = {0};
+        value one = items[i];
+        if (one.kind == VALUE_ARRAY && kv_array_ndim(one.u.box->array) == 0)
+            value_item(&one, one, &(kv_err){0});
+        const char *text = NULL;
+        if (!value_is_scalar(one) &&
+            (show_value(s, &shown, one, false, e) ||
+             !(text = arena_text(&texts, buf_text(&shown), shown.len, e))))
+            return unit_at(s, node, e);
+        hosts[i] = text ? host_text(text) : value_host(one);
     }
-    if (rc == KV_OK)
-        rc = host_format(&all, args[0].u.text, hosts, (int)n, e);
-    rc = value_text_take(out, &all, rc, e);
-    for (int64_t i = 0; texts && i < n; i++)
-        buf_release(&texts[i]);
-    mem_free(texts);
-    if (hosts != small)
-        mem_free(hosts);
-    return rc == KV_OK ? KV_OK : unit_at(s, node, e);
+    bool fails = host_format(&all, args[0].u.text, hosts, (int)n, e) ||
+                 value_text_take(out, &all, KV_OK, e);
+    return fails ? unit_at(s, node, e) : KV_OK;
 }
 
 static int over_scalars(session *s, const ast *node, const value *args, value *out, kv_err *e)

@@ -3,7 +3,6 @@
 
 #include "base/stop.h"
 #include "eval/eval.h"
-#include "session/containers.h"
 
 /* ---- Methods of lists ---- */
 

@@ -4,12 +4,9 @@
 
 #include "array/arrange.h"
 #include "array/slice.h"
-#include "base/mem.h"
 #include "base/stop.h"
 #include "eval/eval.h"
 #include "functions/func.h"
-#include "session/containers.h"
-#include "session/value.h"
 
 /* ---- Facts ---- */
 

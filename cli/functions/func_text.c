@@ -2,14 +2,11 @@
  * names do. */
 #include <string.h>
 
-#include "base/mem.h"
 #include "base/regexp.h"
 #include "base/stop.h"
 #include "base/utf8.h"
 #include "eval/eval.h"
 #include "functions/func.h"
-#include "session/containers.h"
-#include "session/value.h"
 
 /* ---- format ---- */
 

@@ -20,9 +20,6 @@
 #include "checkpoint/scales.h"
 #include "eval/eval.h"
 #include "functions/func.h"
-#include "session/containers.h"
-#include "session/result.h"
-#include "session/unit.h"
 #include "session/visit.h"
 
 /* ---- Files ---- */
