@@ -305,8 +305,8 @@ static int eval_place(session *s, const ast *node, value *out, kv_err *e)
     return KV_OK;
 }
 
-/* Releases *out after an error. make: virtual GPUs are made. */
-static int check_contexts(session *s, const ast *node, bool make, value *out, kv_err *e)
+/* Releases *out after an error. */
+static int check_contexts(session *s, const ast *node, value *out, kv_err *e)
 {
     int64_t n;
     const value *items = value_items(out, &n);
@@ -319,21 +319,15 @@ static int check_contexts(session *s, const ast *node, bool make, value *out, kv
         if (items[i].kind == VALUE_ARRAY)
             kv_err_hint(e, "dot(a, b) multiplies matrices");
     }
-    for (int64_t i = 0; i < n && make && rc == KV_OK; i++)
+    for (int64_t i = 0; i < n && rc == KV_OK; i++)
         rc = session_ctx(s, items[i].u.ctx, e) ? unit_at(s, node, e) : KV_OK;
     return value_finish(out, rc);
-}
-
-int eval_devices(session *s, const ast *node, value *out, kv_err *e)
-{
-    TRY(eval_place(s, node, out, e));
-    return check_contexts(s, node, false, out, e);
 }
 
 int eval_contexts(session *s, const ast *node, value *out, kv_err *e)
 {
     TRY(eval_place(s, node, out, e));
-    return check_contexts(s, node, true, out, e);
+    return check_contexts(s, node, out, e);
 }
 
 /* A value on a device, or the product with a matrix. */
@@ -347,7 +341,7 @@ static int eval_at(session *s, const ast *node, value *out, kv_err *e)
         int rc = function_call(s, function_find("dot"), both, (const char *[2]){0}, 2, out, e);
         return rc ? unit_at(s, node, e) : KV_OK;
     }
-    TRY(check_contexts(s, node->kid[1], true, &where, e));
+    TRY(check_contexts(s, node->kid[1], &where, e));
     return move(s, node, v, where, out, e);
 }
 

@@ -71,10 +71,7 @@ int eval_int(session *s, const ast *node, const char *what, int64_t *out, kv_err
 /* The same in the range of int32. */
 int eval_int32(session *s, const ast *node, const char *what, int32_t *out, kv_err *e);
 
-/* One context or a list of them. Out: a context, or a list of contexts, which need not be there. */
-int eval_devices(session *s, const ast *node, value *out, kv_err *e);
-
-/* The same, and virtual GPUs are made. */
+/* One context or a list of them. Out: a context, or a list of contexts; virtual GPUs are made. */
 int eval_contexts(session *s, const ast *node, value *out, kv_err *e);
 
 /* base[…]: the value of an AST_INDEX. */

@@ -155,8 +155,12 @@ static int array_holds(session *s, const ast *node, const value *args, bool *hol
 static int holds(session *s, const ast *node, const value *args, bool *out, kv_err *e)
 {
     const value *found;
-    if (value_is_sequence(args[1]))
-        return list_holds(args[1], args[0], out, e);
+    int64_t at;
+    if (value_is_sequence(args[1])) {
+        TRY(list_find(args[1], args[0], 0, &at, e));
+        *out = at >= 0;
+        return KV_OK;
+    }
     if (args[1].kind == VALUE_ARRAY)
         return array_holds(s, node, args, out, e);
     if (args[1].kind == VALUE_DICT) {
@@ -196,7 +200,7 @@ static int is_same(value a, value b, bool *out, kv_err *e)
 
 static int compare(session *s, const ast *node, const value *args, value *out, kv_err *e)
 {
-    bool truth;
+    bool truth = false;
     if (node->kind == AST_BINARY)
         return eval_operate(s, node, args, out, e);
     int rc = node->op == OP_IN || node->op == OP_NOT_IN ? holds(s, node, args, &truth, e)

@@ -234,17 +234,14 @@ int list_order_items(ast_op op, value a, value b, bool *holds, kv_err *e)
     return KV_OK;
 }
 
-int list_same_item(value a, value b, bool *out, kv_err *e)
+int list_find(value list, value x, int64_t from, int64_t *at, kv_err *e)
 {
-    return same(a, b, 1, out, e);
-}
-
-int list_holds(value list, value x, bool *holds, kv_err *e)
-{
-    *holds = false;
-    for (int64_t i = 0; i < list.u.list->n && !*holds; i++) {
+    bool found = false;
+    *at = -1;
+    for (int64_t i = from; i < list.u.list->n && !found; i++) {
         TRY(stop_check_at(i, e));
-        TRY(same(list.u.list->items[i], x, 1, holds, e));
+        TRY(same(list.u.list->items[i], x, 1, &found, e));
+        *at = found ? i : -1;
     }
     return KV_OK;
 }

@@ -36,11 +36,9 @@ int list_compare(ast_op op, value a, value b, bool *holds, kv_err *e);
 /* *holds becomes `a op b` for items of lists, op being a comparison by order. Errors: as above. */
 int list_order_items(ast_op op, value a, value b, bool *holds, kv_err *e);
 
-/* *out becomes whether two items of lists are equal. Errors: as above. */
-int list_same_item(value a, value b, bool *out, kv_err *e);
-
-/* *holds becomes whether an item of the list or tuple is equal to x. Errors: as above. */
-int list_holds(value list, value x, bool *holds, kv_err *e);
+/* *at becomes the place of the first item of the list or tuple, from item `from` on, that is equal
+ * to x; -1: none is. Errors: as above. */
+int list_find(value list, value x, int64_t from, int64_t *at, kv_err *e);
 
 void list_reverse(value list);
 

@@ -112,18 +112,14 @@ bool effect_sets_name(const ast *node, const char *name)
 
 /* ---- The effect on stores ---- */
 
-static bool changes(const ast *node)
+bool effect_changes_store(const ast *node)
 {
-    bool found = node && (command_is(node, COMMAND_CHANGES) ||
-                          (node->kind == STMT_SOURCE && effect_changes_store(node->u.other)));
+    bool found = node && command_is(node, COMMAND_CHANGES);
+    if (node && node->kind == STMT_SOURCE)
+        found = effect_changes_store(((const unit *)node->u.other)->body);
     for (uint32_t i = 0; node && i < node->n && !found; i++)
-        found = changes(node->kid[i]);
+        found = effect_changes_store(node->kid[i]);
     return found;
-}
-
-bool effect_changes_store(const unit *u)
-{
-    return changes(u->body);
 }
 
 /* ---- The keys that stay ---- */

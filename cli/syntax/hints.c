@@ -53,12 +53,10 @@ void hint_variable(const source *src, const ast *call,
 
 /* Names that a variable may well have (id, env, free) are not among these, and have no hint. An
  * expression begins with `nvidia` of nvidia-smi. */
-static const char *const programs[] = {
-    "awk",        "bash", "cat",  "chmod", "cp",     "curl",    "date", "df",    "du",    "find",
-    "git",        "grep", "gzip", "head",  "htop",   "less",    "make", "mkdir", "mv",    "nano",
-    "nvidia-smi", "pip",  "ps",   "pwd",   "python", "python3", "rm",   "rmdir", "rsync", "scp",
-    "sed",        "sh",   "ssh",  "tail",  "tar",    "tmux",    "top",  "touch", "uname", "unzip",
-    "vi",         "vim",  "wc",   "wget",  "which",  "whoami",  "xargs"};
+static const char programs[] =
+    " awk bash cat chmod cp curl date df du find git grep gzip head htop less make mkdir mv nano"
+    " nvidia-smi pip ps pwd python python3 rm rmdir rsync scp sed sh ssh tail tar tmux top touch"
+    " uname unzip vi vim wc wget which whoami xargs ";
 
 const char *const process_words[] = {"attach",     "jobs",        "launch", "launch-rank",
                                      "launch-ssh", "launch-tell", "serve",  NULL};
@@ -85,14 +83,12 @@ bool hint_shell(const char *word, size_t n, kv_err *e)
         kv_err_hint(e, "!kvctl %.*s …; help %s", (int)n, word, process_word_page(word, n));
         return true;
     }
-    if (hint_word("shell", word, n, e))
-        return true;
-    for (size_t i = 0; i < sizeof programs / sizeof *programs; i++)
-        if (is_word(programs[i], word, n)) {
-            kv_err_hint(e, "!%s runs it in a shell", programs[i]);
-            return true;
-        }
-    return false;
+    char mark[80];
+    snprintf(mark, sizeof mark, " %.*s ", (int)n, word);
+    bool is_program = strstr(programs, mark);
+    if (is_program)
+        kv_err_hint(e, "!%.*s runs it in a shell", (int)n, word);
+    return is_program || hint_word("shell", word, n, e);
 }
 
 bool hint_command(const char *word, size_t n, kv_err *e)
