@@ -99,7 +99,7 @@ int eval_call_definition(session *s, const definition *d, const ast *node, const
 {
     const ast *def = d->node;
     def_values *values = d->values; /* the body may define the function anew */
-    scope own = {.assigned = &values->assigned, .quiet = !def->op && def->kid[0]->op == 1};
+    own_scope own = {.assigned = &values->assigned, .quiet = !def->op && def->kid[0]->op == 1};
     scope *locals = s->locals;
     run_flow *outer = s->flow, f = {FLOW_ON, value_none()};
     unit *caller = s->unit, *its = d->unit;
@@ -107,11 +107,8 @@ int eval_call_definition(session *s, const definition *d, const ast *node, const
     *out = value_none();
     if (s->depth >= PARSE_MAX_DEPTH)
         return unit_err(s, node, e, KV_E_VALUE, "calls are nested deeper than %d", PARSE_MAX_DEPTH);
-    int rc = bind(s, d, node, given, &own, e);
-    if (rc) {
-        scope_release(&own);
-        return rc;
-    }
+    TRY(bind(s, d, node, given, &own, e));
+    int rc = KV_OK;
     values->refs++;
     s->locals = &own;
     s->unit = its;
@@ -126,7 +123,6 @@ int eval_call_definition(session *s, const definition *d, const ast *node, const
     s->locals = locals;
     s->flow = outer;
     s->unit = caller;
-    scope_release(&own);
     def_values_unref(values);
     if (rc && its->prelude) { /* an error of the call, as that text is not the user's */
         if (s->detail.len > details)

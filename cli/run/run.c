@@ -229,10 +229,9 @@ static int run_command(session *s, const ast *node, result *r, kv_err *e)
     if (caught)
         sink_pop(s, &lines);
     if (rc == KV_OK && caught) {
-        result text = {.as_text = true};
+        own_result text = {.as_text = true};
         if ((rc = value_text_take(&text.v, &lines.text, rc, e)) == KV_OK)
             rc = deliver(s, node, &text, false, e);
-        result_release(&text);
     } else if (rc == KV_OK && (c->flags & COMMAND_GIVES)) {
         rc = deliver(s, node, r, false, e);
     }
@@ -344,7 +343,7 @@ static int run_method(session *s, const ast *node, result *r, kv_err *e)
 
 int run_method_call(session *s, const ast *node, value *out, kv_err *e)
 {
-    result r = {0};
+    own_result r = {0};
     record rec = {0};
     int64_t before;
     record_begin(s, &rec);
@@ -355,7 +354,6 @@ int run_method_call(session *s, const ast *node, value *out, kv_err *e)
     leave_store(s, before);
     if (rc == KV_OK)
         *out = value_ref(r.v);
-    result_release(&r);
     return rc;
 }
 
@@ -588,12 +586,9 @@ static int run_unrecorded(session *s, const ast *node, run_flow *f, kv_err *e)
  * shows or records it, and a guest may run it. */
 static int run_of_prelude(session *s, const ast *node, run_flow *f, kv_err *e)
 {
-    result r = {0};
-    if (node->kind != STMT_COMMAND)
-        return run_control(s, node, f, e);
-    int rc = ((const command *)node->u.other)->run(s, node, &r, e);
-    result_release(&r);
-    return rc;
+    own_result r = {0};
+    return node->kind == STMT_COMMAND ? ((const command *)node->u.other)->run(s, node, &r, e)
+                                      : run_control(s, node, f, e);
 }
 
 static int run_statement(session *s, const ast *node, run_flow *f, kv_err *e)
@@ -611,7 +606,7 @@ static int run_statement(session *s, const ast *node, run_flow *f, kv_err *e)
     if (node->kind != STMT_COMMAND && node->kind != STMT_SHOW && node->kind != STMT_SHELL &&
         node->kind != STMT_SOURCE)
         return run_unrecorded(s, node, f, e);
-    result r = {0};
+    own_result r = {0};
     record rec = {0};
     const ast *method = node->kind == STMT_SHOW && node->kid[0]->kind == AST_STORE ? node->kid[0]
                                                                                   : NULL;
@@ -632,7 +627,6 @@ static int run_statement(session *s, const ast *node, run_flow *f, kv_err *e)
     take_late_error(s, node, e);
     int rc = record_end(s, &rec, method ? method->kid[0] : node, &r, e);
     leave_store(s, before);
-    result_release(&r);
     if (rc == KV_OK && s->leaving)
         f->how = FLOW_QUIT;
     return rc;

@@ -711,7 +711,7 @@ void session_warn_once(session *s, const struct ast *node, const char *fmt, ...)
 void session_note(session *s, const char *fmt, ...)
 {
     va_list ap;
-    buf text = {0};
+    own_buf text = {0};
     va_start(ap, fmt);
     buf_vprintf(&text, fmt, ap);
     va_end(ap);
@@ -719,5 +719,4 @@ void session_note(session *s, const char *fmt, ...)
         s->guest->note(s->guest->arg, buf_text(&text));
     else if (!s->out.quiet)
         say("note: %s", buf_text(&text));
-    buf_release(&text);
 }

@@ -655,7 +655,6 @@ static void hint_shell_word(const parser *p, kv_err *e)
 static int read_text(session *s, unit **out, const char *name, char *text, size_t n, int line,
                      bool *incomplete, const shell_words *words, kv_err *e)
 {
-    parser p;
     if (n > SOURCE_MAX) {
         mem_free(text);
         return kv_err_set(e, KV_E_VALUE, "%s is larger than 4 GB, which is the most for a script",
@@ -666,6 +665,7 @@ static int read_text(session *s, unit **out, const char *name, char *text, size_
     u->src.line = line;
     *out = u;
     TRY(check_utf8(&u->src, e));
+    own_parser p;
     parse_init(&p, &u->src, &u->nodes, e);
     p.is_function = is_function;
     p.hidden_word = command_hidden;
@@ -678,7 +678,6 @@ static int read_text(session *s, unit **out, const char *name, char *text, size_
         *incomplete = !u->body && p.lx.incomplete;
     if (!u->body && p.lx.incomplete && p.is_open)
         hint_shell_word(&p, e);
-    parse_release(&p);
     if (!u->body)
         return e->code;
     return s->source_depth > 0 ? KV_OK : check(s, u, e); /* with the text that sources it */
@@ -713,11 +712,11 @@ bool unit_is_complete(const char *text, size_t n)
 
 void unit_cursor(parse_cursor *out, arena *nodes, const char *text, size_t n)
 {
-    parser p;
     source src = {.name = "", .text = text, .len = (uint32_t)n, .line = 1, .col = 1};
     *out = (parse_cursor){0};
     if (n > SOURCE_MAX)
         return;
+    own_parser p;
     parse_init(&p, &src, nodes, &(kv_err){0});
     p.lx.cursor = true;
     p.cursor = out;
@@ -725,7 +724,6 @@ void unit_cursor(parse_cursor *out, arena *nodes, const char *text, size_t n)
     statement_parse_all(&p);
     (void)kv_assert(out->pos <= out->word && out->word <= n && out->statement <= n,
                     "the cursor behind %zu bytes is in a word at %u", n, out->word);
-    parse_release(&p);
 }
 
 unit *unit_source(parser *p, const ast *path)
