@@ -206,17 +206,6 @@ static int converted(session *s, kv_array **out, kv_array *a, kv_dtype dtype, kv
     return arrange_copy(out, a, dtype, ctx, e);
 }
 
-/* Returns true if v is a bool or nested lists of bools, which are a mask, as in NumPy. */
-static bool is_mask(value v, int depth)
-{
-    if (!value_is_sequence(v) || v.u.list->n == 0 || depth > KV_MAX_NDIM)
-        return v.kind == VALUE_BOOL;
-    bool mask = !stop_asked();
-    for (int64_t i = 0; i < v.u.list->n && mask; i++)
-        mask = is_mask(v.u.list->items[i], depth + 1);
-    return mask;
-}
-
 /* The first argument as an array of the dtype and in the context that are given. Numbers of lists
  * go to their dtype at once, so that integers stay exact; without one they get the usual dtype. */
 static int made_array(function_args *args, int dtype_at, int ctx_at, kv_dtype usual, kv_array **out,
@@ -241,8 +230,8 @@ static int made_array(function_args *args, int dtype_at, int ctx_at, kv_dtype us
 
 int func_array(function_args *args, value *out, kv_err *e)
 {
-    return made_array(args, 1, 2, is_mask(args->v[0], 0) ? KV_BOOL : KV_FLOAT32,
-                      function_makes(out), e);
+    bool mask = value_kinds(args->v[0]) == VALUE_BIT(VALUE_BOOL); /* as in NumPy */
+    return made_array(args, 1, 2, mask ? KV_BOOL : KV_FLOAT32, function_makes(out), e);
 }
 
 int func_astype(function_args *args, value *out, kv_err *e)
