@@ -283,7 +283,8 @@ static int not_callable(session *s, const ast *node, const value *first, kv_err 
     const value *held = session_find(s, name);
     if (first && (node->flags & AST_METHOD)) {
         unit_err(s, node, e, KV_E_USAGE, "%s has no attribute `%s`", value_kind_name(*first), name);
-        if (!hint_function(name, e) && first->kind == VALUE_DICT && node->kid[0]->kind == AST_NAME)
+        if (!hint_word("function", name, strlen(name), e) && first->kind == VALUE_DICT &&
+            node->kid[0]->kind == AST_NAME)
             kv_err_hint(e, "%s['%s'] reads the dict", node->kid[0]->u.text, name);
         return e->code;
     }

@@ -308,7 +308,7 @@ static int enter_store(session *s, const ast *node, int64_t *before, kv_err *e)
         if (held)
             return kv_err_hint(e, "it holds %s; a store is asked by its name: kv.%s(…)",
                                value_kind_name(*held), c->name);
-        if (hint_module(name, e))
+        if (hint_word("module", name, strlen(name), e))
             return e->code;
         return kv_err_hint(e, "make one: %s = kv.create('local')", name);
     }

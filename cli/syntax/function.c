@@ -67,7 +67,6 @@ static int count_required(const function *f)
     return n;
 }
 
-/* The parameter of a name, or -1. */
 int function_param(const function *f, const char *name)
 {
     size_t len = strlen(name);

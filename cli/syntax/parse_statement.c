@@ -180,7 +180,7 @@ static ast *unknown_command(parser *p, uint32_t pos, uint32_t end)
                parse_shown(p, pos, end), name);
     if (found) /* set-optimizer("sgd") */
         return command_hint_called(found, p->e), NULL;
-    if (hint_command(name, end - pos, p->e) || hint_shell(name, end - pos, p->e))
+    if (hint_word("command", name, end - pos, p->e) || hint_shell(name, end - pos, p->e))
         return NULL;
     suggest near = {.word = parse_intern(p, name, end - pos)};
     const function *f = near.word ? function_find(near.word) : NULL;

@@ -367,7 +367,7 @@ static int check_function(checker *c, const ast *node)
                attribute ? "attribute" : "function", name);
     if (called)
         hint_file(c, node);
-    if (hint_function(name, c->e))
+    if (hint_word("function", name, strlen(name), c->e))
         return c->e->code;
     if (called)
         hint_dict(c, node);
@@ -410,7 +410,7 @@ static int check_call(checker *c, const ast *node)
         return rc;
     source_err(&c->u->src, base->pos, base->end, &module, KV_E_UNSUPPORTED,
                "there is no module `%s`", base->u.text);
-    if (!hint_module(base->u.text, &module))
+    if (!hint_word("module", base->u.text, strlen(base->u.text), &module))
         return rc;
     *c->e = module;
     return module.code;
