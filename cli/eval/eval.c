@@ -15,6 +15,7 @@
 #include "syntax/function.h"
 #include "syntax/hints.h"
 #include "syntax/parse_statement.h"
+#include "syntax/rules.h"
 
 /* ---- Texts with fields, f"{expr!r:format}" ---- */
 
@@ -209,15 +210,15 @@ int eval_def(session *s, const ast *node, def_values **out, kv_err *e)
 }
 
 /* Gives the parameters the values of the call, and the others their defaults. */
-static int bind(session *s, const definition *d, const ast *node, const call_values *given,
-                scope *own, kv_err *e)
+static int bind(session *s, const definition *d, const ast *node, const value_stack *given,
+                const char *const *names, scope *own, kv_err *e)
 {
     int64_t small[16];
     own_mem int64_t *more = given->n <= 16 ? NULL : mem_alloc(given->n, sizeof *more, e);
     int64_t *to = given->n <= 16 ? small : more;
     if (!to)
         return KV_E_MEMORY;
-    TRY(function_match(&s->unit->src, d->node, node, given->names, given->n, to, e));
+    TRY(function_match(&s->unit->src, d->node, node, names, given->n, to, e));
     for (int64_t i = 0; i < given->n; i++)
         TRY(scope_set(own, d->node->kid[to[i] + 1]->u.text, value_ref(given->items[i]), e));
     for (uint32_t i = 1; i < d->node->n; i++) {
@@ -228,8 +229,10 @@ static int bind(session *s, const definition *d, const ast *node, const call_val
     return KV_OK;
 }
 
-int eval_call_definition(session *s, const definition *d, const ast *node, const call_values *given,
-                         value *out, kv_err *e)
+/* names[i] is NULL for an argument by its place. */
+static int call_definition(session *s, const definition *d, const ast *node,
+                           const value_stack *given, const char *const *names, value *out,
+                           kv_err *e)
 {
     const ast *def = d->node;
     def_values *values = d->values; /* the body may define the function anew */
@@ -241,7 +244,7 @@ int eval_call_definition(session *s, const definition *d, const ast *node, const
     *out = value_none();
     if (s->depth >= PARSE_MAX_DEPTH)
         return unit_err(s, node, e, KV_E_VALUE, "calls are nested deeper than %d", PARSE_MAX_DEPTH);
-    TRY(bind(s, d, node, given, &own, e));
+    TRY(bind(s, d, node, given, names, &own, e));
     int rc = KV_OK;
     values->refs++;
     s->locals = &own;
@@ -316,11 +319,10 @@ static int eval_call(session *s, const ast *node, value *out, kv_err *e)
     if (!names)
         return KV_E_MEMORY;
     TRY(eval_args(s, node, &l, names, e));
-    if (d >= 0) {
-        const call_values given = {l.items, names, l.n};
-        return eval_call_definition(s, &s->defs[d], node, &given, out, e);
-    }
-    if (function_def(f) || (method && l.n > 0 && l.items[0].kind == VALUE_OBJECT))
+    if (d >= 0)
+        return call_definition(s, &s->defs[d], node, &l, names, out, e);
+    bool object = l.n > 0 && l.items[0].kind == VALUE_OBJECT; /* it has methods of its own */
+    if (function_def(f) || (method && object))
         f = NULL; /* a rule took its name, or the object has methods of its own */
     if (f && (f->flags & FUNCTION_ELEMENT)) { /* with named arguments */
         value sorted[FUNCTION_MAX_PARAMS];
@@ -335,7 +337,7 @@ static int eval_call(session *s, const ast *node, value *out, kv_err *e)
             eval_mark_parts(s, node, l.items, l.n, *out);
         return KV_OK;
     }
-    if (!optimizer_value_takes(node, l.items, l.n))
+    if (!(node->flags & AST_METHOD ? object : optimizer_is_maker(node->u.text)))
         return not_callable(s, node, l.n > 0 ? &l.items[0] : NULL, e);
     return optimizer_value_call(node, l.items, names, l.n, out, e) ? unit_at(s, node, e) : KV_OK;
 }

@@ -157,19 +157,6 @@ void eval_mark_row(session *s, const ast *node, value whole, value row);
 /* Warns before v, the value of node, is changed in place, where it holds such parts. */
 void eval_warn_parts(session *s, const ast *node, value v);
 
-/* ---- Functions of the script: what def makes, and their calls ---- */
-
-/* The values that a call gives to parameters, n of them; names[i] is NULL for one by its place. */
-typedef struct call_values {
-    const value *items;
-    const char *const *names;
-    int64_t n;
-} call_values;
-
 /* Runs a STMT_DEF: evaluates the defaults. Errors: unsupported (it reads variables of the function
  * around it), those of the defaults. */
 int eval_def(session *s, const ast *node, def_values **out, kv_err *e);
-
-/* Calls a function. node: the call. Errors: usage (the arguments do not fit), those of its body. */
-int eval_call_definition(session *s, const definition *d, const ast *node, const call_values *given,
-                         value *out, kv_err *e);

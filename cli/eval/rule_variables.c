@@ -166,11 +166,10 @@ static int add_param(rule_params *p, const char *name, value v, kv_err *e)
 
 int optimizer_params_add(rule_params *p, value object, kv_err *e)
 {
-    for (int64_t i = 0; i < object_count(object); i++) {
-        const char *name;
-        value part = object_part(object, i, &name);
-        TRY(add_param(p, name, part, e));
-    }
+    const char *name;
+    const value *part;
+    for (int64_t i = 0; (part = object_part(object, i, &name)); i++)
+        TRY(add_param(p, name, *part, e));
     return KV_OK;
 }
 
@@ -289,12 +288,6 @@ static int part(value object, const char *name, value *out, kv_err *e)
 }
 
 /* ---- Calls ---- */
-
-bool optimizer_value_takes(const ast *call, const value *args, int64_t n)
-{
-    bool method = call->flags & AST_METHOD;
-    return method ? n > 0 && args[0].kind == VALUE_OBJECT : optimizer_is_maker(call->u.text);
-}
 
 int optimizer_value_call(const ast *call, const value *args, const char **names, int64_t n,
                          value *out, kv_err *e)

@@ -648,16 +648,11 @@ const char *object_name(value v)
     return v.u.list->items[0].u.text;
 }
 
-int64_t object_count(value v)
+const value *object_part(value v, int64_t i, const char **name)
 {
-    return (v.u.list->n - 1) / 2;
-}
-
-value object_part(value v, int64_t i, const char **name)
-{
-    const value *at = v.u.list->items + 1 + 2 * i;
-    *name = at->u.text;
-    return at[1];
+    const value *part = 2 * i + 1 < v.u.list->n ? &v.u.list->items[2 * i + 1] : NULL;
+    *name = part ? part->u.text : NULL;
+    return part ? part + 1 : NULL;
 }
 
 const value *object_find(value v, const char *name)

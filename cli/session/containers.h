@@ -131,9 +131,8 @@ int object_store(value *out, const char *type, kv_err *e);
 int object_class(value *out, value of, kv_err *e);
 
 const char *object_name(value v);
-int64_t object_count(value v);
-/* The i-th part; *name is "" where it has none. */
-value object_part(value v, int64_t i, const char **name);
+/* The i-th part, NULL behind the last; *name is "" where it has none. */
+const value *object_part(value v, int64_t i, const char **name);
 /* The part of this name, or NULL. */
 const value *object_find(value v, const char *name);
 
