@@ -53,7 +53,7 @@ static int open_state(session *s, const options *o, state *st, unit *const *unit
                   .force = o->force,
                   .read_only = o->read_only};
     for (int i = 0; i < n && st->reads && !o->dry_run; i++)
-        st->reads = !units[i] || !effect_changes_store(units[i]);
+        st->reads = !units[i] || !effect_changes_store(units[i]->body);
     return state_open(st, s, e);
 }
 

@@ -451,7 +451,7 @@ static int verdict(const verifier *v, bool update, kv_err *e)
     }
     kv_err_set(e, KV_E_EXPECT, "%d of %d entr%s of %s print%s something else", v->wrong, v->entries,
                v->entries == 1 ? "y" : "ies", v->path, v->wrong == 1 ? "s" : "");
-    return kv_err_hint(e, "if it is right now: kvctl --verify %s --update", v->path), KV_E_EXPECT;
+    return kv_err_hint(e, "if it is right now: kvctl --verify %s --update", v->path);
 }
 
 int verify_file(session *s, const char *path, bool update, kv_err *e)

@@ -13,7 +13,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/buf.h"
 #include "base/clock.h"
 #include "base/file.h"
 #include "cmd/explain.h"
@@ -84,9 +83,10 @@ static int refuse_gone(const key_count *gone, const char *path, const char *done
         return KV_OK;
     kv_err_set(e, KV_E_KEY, "%lld key%s of \"%s\" would be gone: %.300s", (long long)gone->n,
                gone->n == 1 ? "" : "s", path, buf_text(&gone->names));
-    return kv_err_hint(e, "nothing was %s; --force drops them, create --name x makes a store "
-                          "beside that of the file", done),
-           KV_E_KEY;
+    return kv_err_hint(e,
+                       "nothing was %s; --force drops them, create --name x makes a store "
+                       "beside that of the file",
+                       done);
 }
 
 int state_guard_foresee(const state_guard *g, const effect_keys *script, const char *path,
@@ -271,8 +271,7 @@ static int check_folder(const state *st, kv_err *e)
     if (access(folder, W_OK | X_OK) == 0)
         return KV_OK;
     file_error(e, "write", st->path, errno);
-    return kv_err_hint(e, "its folder must be writable: a new file is made there and renamed"),
-           e->code;
+    return kv_err_hint(e, "its folder must be writable: a new file is made there and renamed");
 }
 
 /* *current becomes true if the path still names the open file. A path without access is an error,
@@ -321,7 +320,7 @@ static int busy(const state *st, const session *s, kv_err *e)
     snprintf(waited, sizeof waited, ms % 1000 ? "%lld.%03lld" : "%lld", (long long)(ms / 1000),
              (long long)(ms % 1000));
     kv_err_set(e, KV_E_BUSY, "\"%s\" is locked by %s; waited %s s for it", st->path, who, waited);
-    return kv_err_hint(e, "kvctl --set store.wait=60 waits longer"), KV_E_BUSY;
+    return kv_err_hint(e, "kvctl --set store.wait=60 waits longer");
 }
 
 /* Locks the open file. Asking again and again, instead of letting the system wait, lets Ctrl-C and
@@ -427,10 +426,9 @@ static int load(state *st, session *s, kv_err *e)
     if (rc == KV_E_FORMAT && title) { /* the error of the header helps nobody here */
         *e = (kv_err){0};
         kv_err_set(e, KV_E_FORMAT, "\"%s\" is a %s file, which keeps no store", st->path, title);
-        kv_err_hint(e,
-                    strpbrk(st->path, " @\"'") ? "@\"%s\" reads its array" : "@%s reads its array",
-                    st->path);
-        return KV_E_FORMAT;
+        return kv_err_hint(
+            e, strpbrk(st->path, " @\"'") ? "@\"%s\" reads its array" : "@%s reads its array",
+            st->path);
     }
     if (rc == KV_E_FORMAT)
         kv_err_hint(e, "-s keeps a store in a safetensors file, and makes one where there is none");
@@ -510,8 +508,7 @@ int state_check(const state *st, const session *s, kv_err *e)
                "\"%s\" is another tool's file, and not only values of its keys changed: %.300s",
                st->path, buf_text(&changes));
     return kv_err_hint(e, "nothing was written; --force makes it kvctl's, which other tools can "
-                          "read all the same"),
-           KV_E_KEY;
+                          "read all the same");
 }
 
 /* Rolls back an open transaction, since only committed changes are saved. */
@@ -600,7 +597,7 @@ static int write_now(void *arg, session *s, kv_err *e)
     bool overtaken;
     if (st->read_only) {
         kv_err_set(e, KV_E_VALUE, "\"%s\" is only read, nothing is written to it", st->path);
-        return kv_err_hint(e, "save FILE writes the store to a file of its own"), KV_E_VALUE;
+        return kv_err_hint(e, "save FILE writes the store to a file of its own");
     }
     if (!has_changed(st, entry))
         return KV_OK;

@@ -24,7 +24,6 @@
 #include "merge/merge_texts.h"
 #include "run/run.h"
 #include "session/result.h"
-#include "session/session.h"
 #include "syntax/command.h"
 #include "syntax/file_kind.h"
 #include "syntax/function.h"
@@ -459,13 +458,19 @@ static bool is_optimizer(const complete_request *r)
     return strcmp(r->command->name, "set-optimizer") == 0;
 }
 
-static void offer_rules(complete_request *r)
+static void offer_optimizers(complete_request *r)
 {
     const char *name;
-    if (!is_optimizer(r))
-        offer_word(r, "assign");
-    for (int i = 0; is_optimizer(r) && kv_optimizer_text(i, &name); i++)
+    for (int i = 0; kv_optimizer_text(i, &name); i++)
         offer_word(r, name);
+}
+
+static void offer_rules(complete_request *r)
+{
+    if (is_optimizer(r))
+        offer_optimizers(r);
+    else
+        offer_word(r, "assign");
     for (int64_t i = 0; i < r->s->nrules; i++)
         offer_word(r, r->s->rule_defs[i].name);
     for (int64_t i = 0; i < r->s->ndefs; i++)
@@ -525,6 +530,14 @@ static bool offer_argument(complete_request *r, const char *name)
     return true;
 }
 
+/* set print.format VALUE */
+static bool is_format_value(const complete_request *r)
+{
+    static const char setting[] = "set print.format ";
+    return r->at.first && r->command && r->at.argument == 1 &&
+           strncmp(r->text + r->at.statement, setting, sizeof setting - 1) == 0;
+}
+
 static void complete_operand(complete_request *r)
 {
     const parse_cursor *at = &r->at;
@@ -532,6 +545,11 @@ static void complete_operand(complete_request *r)
     const function *f = at->call ? function_find(at->call) : NULL;
     const char *parameter = at->call && !c ? at->keyword : NULL;
     bool has = at->call && strcmp(at->call, "has") == 0;
+    if (is_format_value(r)) {
+        for (int i = SHOW_NUMPY; i <= SHOW_JSON; i++)
+            offer_text(r, show_format_name((show_format)i));
+        return;
+    }
     /* by its place: parameters that may be left out are nearly always given by name */
     for (uint32_t i = 0; f && !c && !at->keyword && f->params[i] && !strchr(f->params[i], '='); i++)
         if (i == at->call_argument)
@@ -582,13 +600,11 @@ static void offer_types(complete_request *r)
 static void offer_help(complete_request *r)
 {
     char group[16] = "";
-    const char *name;
     sscanf(r->text + r->at.statement, "help %15[a-z] ", group);
     if (strcmp(group, "merge") == 0 && r->at.argument == 1) {
         offer_merges(r);
     } else if (strcmp(group, "optimizer") == 0 && r->at.argument == 1) {
-        for (int i = 0; kv_optimizer_text(i, &name); i++)
-            offer_word(r, name);
+        offer_optimizers(r);
     } else if (strcmp(group, "language") == 0 && r->at.argument == 1) {
         language_words(offer_name, r);
     } else {
@@ -617,14 +633,6 @@ static void offer_own_words(complete_request *r)
         offer_word(r, setting_name(i));
     for (int i = 0; strcmp(name, "is-capable") == 0 && kv_capability(i); i++)
         offer_word(r, kv_capability(i));
-}
-
-/* set print.format VALUE */
-static bool is_format_value(const complete_request *r)
-{
-    static const char setting[] = "set print.format ";
-    return r->at.first && r->command && r->at.argument == 1 &&
-           strncmp(r->text + r->at.statement, setting, sizeof setting - 1) == 0;
 }
 
 /* A word that the command alone explains, or a file. */
@@ -806,55 +814,32 @@ static int compare_words(const void *a, const void *b)
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-static void complete_expected(complete_request *r)
+static void complete_statement(complete_request *r)
 {
     const char *rest;
-    switch (r->at.expected) {
-    case EXPECT_NOTHING:
-        break;
-    case EXPECT_STATEMENT:
-        offer_commands(r);
-        for (int i = 0; *r->typed && statement_keyword(i, &rest); i++)
-            offer_word(r, statement_keyword(i, &rest));
-        if (*r->typed)
-            offer_operands(r);
-        break;
-    case EXPECT_OPERAND:
-        for (int f = SHOW_NUMPY; is_format_value(r) && f <= SHOW_JSON; f++)
-            offer_text(r, show_format_name((show_format)f));
-        if (!is_format_value(r))
-            complete_operand(r);
-        break;
-    case EXPECT_OPERATOR:
-        if (*r->typed)
-            offer_choices(r, "and|or|in|by|for");
-        break;
-    case EXPECT_MEMBER:
-        complete_member(r);
-        break;
-    case EXPECT_CONTEXT:
-        offer_contexts(r);
-        break;
-    case EXPECT_VARIABLE:
-        offer_variables(r);
-        break;
-    case EXPECT_KEY:
-        offer_keys(r);
-        break;
-    case EXPECT_FILE:
-        complete_file(r);
-        break;
-    case EXPECT_WORD:
-        complete_argument(r);
-        break;
-    case EXPECT_OPTION:
-        complete_option(r);
-        break;
-    case EXPECT_RULE:
-        complete_rule(r);
-        break;
-    }
+    offer_commands(r);
+    if (!*r->typed)
+        return;
+    for (int i = 0; statement_keyword(i, &rest); i++)
+        offer_word(r, statement_keyword(i, &rest));
+    offer_operands(r);
 }
+
+static void complete_operator(complete_request *r)
+{
+    if (*r->typed)
+        offer_choices(r, "and|or|in|by|for");
+}
+
+/* By what is expected; NULL: nothing. */
+static void (*const expected[])(complete_request *r) = {
+    [EXPECT_STATEMENT] = complete_statement, [EXPECT_OPERAND] = complete_operand,
+    [EXPECT_OPERATOR] = complete_operator,   [EXPECT_MEMBER] = complete_member,
+    [EXPECT_CONTEXT] = offer_contexts,       [EXPECT_VARIABLE] = offer_variables,
+    [EXPECT_KEY] = offer_keys,               [EXPECT_FILE] = complete_file,
+    [EXPECT_WORD] = complete_argument,       [EXPECT_OPTION] = complete_option,
+    [EXPECT_RULE] = complete_rule,
+};
 
 void complete_words(session *s, const char *text, size_t n, line_words *out)
 {
@@ -865,8 +850,8 @@ void complete_words(session *s, const char *text, size_t n, line_words *out)
     kv_assert(out->start <= n, "a word begins at byte %zu of %zu", out->start, n);
     if (r.at.met && r.at.in_option && r.at.first)
         complete_option_value(&r);
-    else if (r.at.met)
-        complete_expected(&r);
+    else if (r.at.met && expected[r.at.expected])
+        expected[r.at.expected](&r);
     if (out->n > 1)
         qsort(out->words, (size_t)out->n, sizeof *out->words, compare_words);
     for (int64_t i = 0; i < out->n; i++) { /* what is offered twice is left out */

@@ -18,7 +18,6 @@
 #include "options/shell_option.h"
 #include "run/run.h"
 #include "session/result.h"
-#include "session/session.h"
 #include "syntax/hints.h"
 #include "term/terminal.h"
 

@@ -1,22 +1,21 @@
-/* Expressions: names, calls, lists, devices, texts. Operators and conditions are in eval_tree.c,
- * comprehensions in iterate.c, indices in eval_index.c, keys in eval_keys.c. */
+/* Expressions: names, functions of the script, calls, lists, devices, texts. Operators and
+ * conditions are in eval_tree.c, comprehensions in iterate.c, indices in eval_index.c, keys in
+ * eval_keys.c. */
 #include "eval/eval.h"
 
 #include <string.h>
 
 #include "array/arrange.h"
 #include "base/kv_assert.h"
-#include "base/mem.h"
 #include "base/stop.h"
 #include "base/suggest.h"
 #include "eval/rule_variables.h"
-#include "session/containers.h"
-#include "session/result.h"
-#include "session/session.h"
-#include "session/unit.h"
 #include "syntax/command.h"
+#include "syntax/effect.h"
 #include "syntax/function.h"
 #include "syntax/hints.h"
+#include "syntax/parse_statement.h"
+#include "syntax/rules.h"
 
 /* ---- Texts with fields, f"{expr!r:format}" ---- */
 
@@ -37,7 +36,7 @@ int text_put_field(session *s, buf *out, value v, char how, const char *format, 
     if (!*format)
         return show_value(s, out, v, false, e);
     kv_err_set(e, KV_E_DTYPE, "a format takes a number or a text, not %s", value_kind_name(v));
-    return kv_err_hint(e, "{x!s:%.40s} formats what print shows", format), KV_E_DTYPE;
+    return kv_err_hint(e, "{x!s:%.40s} formats what print shows", format);
 }
 
 /* The format is plain text, or one with fields of its own. */
@@ -67,7 +66,7 @@ static int eval_ftext(session *s, const ast *node, value *out, kv_err *e)
     return value_text_take(out, &text, KV_OK, e);
 }
 
-/* ---- Names and calls ---- */
+/* ---- Names ---- */
 
 /* Returns true if the store in use has a key of this name. */
 static bool is_key(const session *s, const char *name)
@@ -98,25 +97,21 @@ static int eval_name(session *s, const ast *node, value *out, kv_err *e)
         unit_err(s, node, e, KV_E_NAME,
                  "`%s` has no value yet: the function sets a `%s` of its own", name, name);
         return kv_err_hint(e, "give it as an argument, and return the new value: %s = f(%s)", name,
-                           name),
-               KV_E_NAME;
+                           name);
     }
     unit_err(s, node, e, KV_E_NAME, "there is no variable `%s`", name);
     if (is_key(s, name))
         return kv_err_hint(e,
                            "`%s` is a key of the store: `pull %s` shows its value; in an "
                            "expression it is kv.pull('%s')",
-                           name, name, name),
-               KV_E_NAME;
+                           name, name, name);
     if (hint_name(name, e))
         return e->code;
     const function *f = function_find(name);
     if (f || session_def(s, name) >= 0)
-        return kv_err_hint(e, "`%s` is a function: %s%s", name, name, FUNCTION_BRACKETS(f)),
-               KV_E_NAME;
+        return kv_err_hint(e, "`%s` is a function: %s%s", name, name, FUNCTION_BRACKETS(f));
     if (command_find(name, strlen(name)))
-        return kv_err_hint(e, "`%s` is a command: begin it on a new line or behind `;`", name),
-               KV_E_NAME;
+        return kv_err_hint(e, "`%s` is a command: begin it on a new line or behind `;`", name);
     suggest near = {.word = name};
     for (int64_t i = 0; i < s->globals.n; i++)
         suggest_add(&near, s->globals.items[i].name);
@@ -150,6 +145,140 @@ int eval_args(session *s, const ast *node, value_stack *l, const char **names, k
     return KV_OK;
 }
 
+/* ---- Functions of the script ---- */
+
+/* A function has a scope of its own. The names that it sets anywhere are its own from the first
+ * line on, as in Python, so that none of them means a variable outside of it. */
+
+/* Adds the names that the statements below node set, but not those of other functions. */
+static int find_assigned(map *names, const ast *node, kv_err *e)
+{
+    if (!node || node->kind == STMT_DEF)
+        return KV_OK;
+    if (node->kind >= AST_SCRIPT) /* a comprehension has a scope of its own */
+        TRY(effect_sets(node, effect_put_name, names, e));
+    for (uint32_t i = 0; i < node->n; i++)
+        TRY(find_assigned(names, node->kid[i], e));
+    return KV_OK;
+}
+
+static bool is_parameter(const ast *def, const char *name)
+{
+    for (uint32_t i = 1; i < def->n; i++)
+        if (strcmp(def->kid[i]->u.text, name) == 0)
+            return true;
+    return false;
+}
+
+/* A function inside of another does not see that one's variables, but those of the script. */
+static int check_reads(session *s, const ast *def, const def_values *d, const ast *node, kv_err *e)
+{
+    if (!node || node->kind == STMT_DEF)
+        return KV_OK;
+    const char *name = node->kind == AST_NAME ? node->u.text : NULL;
+    kv_key key = {0, name};
+    if (name && !is_parameter(def, name) && map_get(&d->assigned, key) < 0 &&
+        (map_get(&s->locals->names, key) >= 0 || session_awaits_name(s, name))) {
+        unit_err(s, node, e, KV_E_UNSUPPORTED, "`%s` does not see `%s` of the function around it",
+                 def->u.text, name);
+        return kv_err_hint(e, "give it as a parameter: def %s(…, %s)", def->u.text, name);
+    }
+    for (uint32_t i = 0; i < node->n; i++)
+        TRY(check_reads(s, def, d, node->kid[i], e));
+    return KV_OK;
+}
+
+int eval_def(session *s, const ast *node, def_values **out, kv_err *e)
+{
+    int64_t n = node->n - 1;
+    def_values *d = mem_zalloc((int64_t)(sizeof *d + (size_t)n * sizeof *d->defaults), 1, e);
+    if (!d)
+        return KV_E_MEMORY;
+    d->refs = 1;
+    d->n = n;
+    int rc = find_assigned(&d->assigned, node->kid[0], e);
+    if (rc == KV_OK && s->locals)
+        rc = check_reads(s, node, d, node->kid[0], e);
+    for (int64_t i = 0; i < n && rc == KV_OK; i++)
+        if (node->kid[i + 1]->kind == AST_ARG)
+            rc = eval(s, node->kid[i + 1]->kid[0], &d->defaults[i], e);
+    if (rc)
+        def_values_unref(d);
+    else
+        *out = d;
+    return rc;
+}
+
+/* Gives the parameters the values of the call, and the others their defaults. */
+static int bind(session *s, const definition *d, const ast *node, const value_stack *given,
+                const char *const *names, scope *own, kv_err *e)
+{
+    int64_t small[16];
+    own_mem int64_t *more = given->n <= 16 ? NULL : mem_alloc(given->n, sizeof *more, e);
+    int64_t *to = given->n <= 16 ? small : more;
+    if (!to)
+        return KV_E_MEMORY;
+    TRY(function_match(&s->unit->src, d->node, node, names, given->n, to, e));
+    for (int64_t i = 0; i < given->n; i++)
+        TRY(scope_set(own, d->node->kid[to[i] + 1]->u.text, value_ref(given->items[i]), e));
+    for (uint32_t i = 1; i < d->node->n; i++) {
+        const char *name = d->node->kid[i]->u.text;
+        if (map_get(&own->names, (kv_key){0, name}) < 0)
+            TRY(scope_set(own, name, value_ref(d->values->defaults[i - 1]), e));
+    }
+    return KV_OK;
+}
+
+/* names[i] is NULL for an argument by its place. */
+static int call_definition(session *s, const definition *d, const ast *node,
+                           const value_stack *given, const char *const *names, value *out,
+                           kv_err *e)
+{
+    const ast *def = d->node;
+    def_values *values = d->values; /* the body may define the function anew */
+    own_scope own = {.assigned = &values->assigned, .quiet = !def->op && def->kid[0]->op == 1};
+    scope *locals = s->locals;
+    run_flow *outer = s->flow, f = {FLOW_ON, value_none()};
+    unit *caller = s->unit, *its = d->unit;
+    size_t details = s->detail.len;
+    *out = value_none();
+    if (s->depth >= PARSE_MAX_DEPTH)
+        return unit_err(s, node, e, KV_E_VALUE, "calls are nested deeper than %d", PARSE_MAX_DEPTH);
+    TRY(bind(s, d, node, given, names, &own, e));
+    int rc = KV_OK;
+    values->refs++;
+    s->locals = &own;
+    s->unit = its;
+    s->depth++;
+    if (def->op)
+        rc = eval(s, def->kid[0], out, e);
+    else if ((rc = registry.run_block(s, def->kid[0], &f, e)) == KV_OK)
+        *out = f.returned;
+    else
+        value_release(&f.returned);
+    s->depth--;
+    s->locals = locals;
+    s->flow = outer;
+    s->unit = caller;
+    def_values_unref(values);
+    if (rc && its->prelude) { /* an error of the call, as that text is not the user's */
+        if (s->detail.len > details)
+            s->detail.data[s->detail.len = details] = '\0';
+        e->code = rc == KV_E_ASSERT ? KV_E_VALUE : rc;
+        e->line = e->file[0] = e->hint[0] = 0;
+        return unit_at(s, node, e);
+    }
+    if (its->prelude && out->kind == VALUE_ARRAY && out->u.box->refs == 1) { /* as C makes one */
+        out->u.box->is_number = kv_array_ndim(out->u.box->array) == 0;
+        out->u.box->part = (array_part){0};
+    }
+    if (rc)
+        session_caller(s, node);
+    return rc;
+}
+
+/* ---- Calls ---- */
+
 /* A call of a name that is no function. first: its first argument, or NULL. */
 static int not_callable(session *s, const ast *node, const value *first, kv_err *e)
 {
@@ -157,7 +286,8 @@ static int not_callable(session *s, const ast *node, const value *first, kv_err 
     const value *held = session_find(s, name);
     if (first && (node->flags & AST_METHOD)) {
         unit_err(s, node, e, KV_E_USAGE, "%s has no attribute `%s`", value_kind_name(*first), name);
-        if (!hint_function(name, e) && first->kind == VALUE_DICT && node->kid[0]->kind == AST_NAME)
+        if (!hint_word("function", name, strlen(name), e) && first->kind == VALUE_DICT &&
+            node->kid[0]->kind == AST_NAME)
             kv_err_hint(e, "%s['%s'] reads the dict", node->kid[0]->u.text, name);
         return e->code;
     }
@@ -166,13 +296,12 @@ static int not_callable(session *s, const ast *node, const value *first, kv_err 
     unit_err(s, node, e, KV_E_USAGE, "`%s` is no function: it holds %s", name,
              value_kind_name(*held));
     if (object_is_schedule(*held))
-        return kv_err_hint(e, "info --states shows the learning rate of a store"), KV_E_USAGE;
+        return kv_err_hint(e, "info --states shows the learning rate of a store");
     if (object_is_optimizer(*held))
         return kv_err_hint(e,
                            "a store updates: kv.set_optimizer(%s); kv.init(0, weight); "
                            "kv.pushpull(0, grad, out=weight)",
-                           name),
-               KV_E_USAGE;
+                           name);
     return e->code;
 }
 
@@ -190,11 +319,10 @@ static int eval_call(session *s, const ast *node, value *out, kv_err *e)
     if (!names)
         return KV_E_MEMORY;
     TRY(eval_args(s, node, &l, names, e));
-    if (d >= 0) {
-        const call_values given = {l.items, names, l.n};
-        return eval_call_definition(s, &s->defs[d], node, &given, out, e);
-    }
-    if (function_def(f) || (method && l.n > 0 && l.items[0].kind == VALUE_OBJECT))
+    if (d >= 0)
+        return call_definition(s, &s->defs[d], node, &l, names, out, e);
+    bool object = l.n > 0 && l.items[0].kind == VALUE_OBJECT; /* it has methods of its own */
+    if (function_def(f) || (method && object))
         f = NULL; /* a rule took its name, or the object has methods of its own */
     if (f && (f->flags & FUNCTION_ELEMENT)) { /* with named arguments */
         value sorted[FUNCTION_MAX_PARAMS];
@@ -209,7 +337,7 @@ static int eval_call(session *s, const ast *node, value *out, kv_err *e)
             eval_mark_parts(s, node, l.items, l.n, *out);
         return KV_OK;
     }
-    if (!optimizer_value_takes(node, l.items, l.n))
+    if (!(node->flags & AST_METHOD ? object : optimizer_is_maker(node->u.text)))
         return not_callable(s, node, l.n > 0 ? &l.items[0] : NULL, e);
     return optimizer_value_call(node, l.items, names, l.n, out, e) ? unit_at(s, node, e) : KV_OK;
 }
@@ -315,8 +443,8 @@ static int eval_place(session *s, const ast *node, value *out, kv_err *e)
     return KV_OK;
 }
 
-/* Releases *out after an error. make: virtual GPUs are made. */
-static int check_contexts(session *s, const ast *node, bool make, value *out, kv_err *e)
+/* Releases *out after an error. */
+static int check_contexts(session *s, const ast *node, value *out, kv_err *e)
 {
     int64_t n;
     const value *items = value_items(out, &n);
@@ -329,21 +457,15 @@ static int check_contexts(session *s, const ast *node, bool make, value *out, kv
         if (items[i].kind == VALUE_ARRAY)
             kv_err_hint(e, "dot(a, b) multiplies matrices");
     }
-    for (int64_t i = 0; i < n && make && rc == KV_OK; i++)
+    for (int64_t i = 0; i < n && rc == KV_OK; i++)
         rc = session_ctx(s, items[i].u.ctx, e) ? unit_at(s, node, e) : KV_OK;
     return value_finish(out, rc);
-}
-
-int eval_devices(session *s, const ast *node, value *out, kv_err *e)
-{
-    TRY(eval_place(s, node, out, e));
-    return check_contexts(s, node, false, out, e);
 }
 
 int eval_contexts(session *s, const ast *node, value *out, kv_err *e)
 {
     TRY(eval_place(s, node, out, e));
-    return check_contexts(s, node, true, out, e);
+    return check_contexts(s, node, out, e);
 }
 
 /* A value on a device, or the product with a matrix. */
@@ -357,7 +479,7 @@ static int eval_at(session *s, const ast *node, value *out, kv_err *e)
         int rc = function_call(s, function_find("dot"), both, (const char *[2]){0}, 2, out, e);
         return rc ? unit_at(s, node, e) : KV_OK;
     }
-    TRY(check_contexts(s, node->kid[1], true, &where, e));
+    TRY(check_contexts(s, node->kid[1], &where, e));
     return move(s, node, v, where, out, e);
 }
 
@@ -416,7 +538,7 @@ int eval(session *s, const ast *node, value *out, kv_err *e)
     *out = value_none();
     if (stack_runs_low())
         return unit_too_deep(s, node, e);
-    switch ((ast_kind)node->kind) {
+    switch (node->kind) {
     case AST_INT:
         *out = value_int(node->u.integer);
         return KV_OK;
@@ -467,27 +589,6 @@ int eval(session *s, const ast *node, value *out, kv_err *e)
         return eval_chain(s, node, out, e);
     case AST_CHOICE:
         return eval_choice(s, node, out, e);
-    case AST_FOR:
-    case AST_ONLY:
-    case AST_ARG:
-    case AST_FIELD:
-    case AST_SLICE:
-    case AST_ELLIPSIS:
-    case AST_KEYS:
-    case AST_KEY:
-    case AST_KEY_RANGE:
-    case AST_KEY_VALUE:
-    case RULE_STATE:
-    case RULE_SET:
-    case RULE_IF:
-    case RULE_ROWS:
-    case RULE_SKIP:
-    case RULE_FAIL:
-    case RULE_PRINT:
-    case RULE_FOR:
-    case AST_BLOCK:
-    case AST_SCRIPT:
-        break;
     }
     kv_assert(false, "an expression of kind %d has no value", node->kind);
     return kv_assert_report(e);

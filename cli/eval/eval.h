@@ -71,10 +71,7 @@ int eval_int(session *s, const ast *node, const char *what, int64_t *out, kv_err
 /* The same in the range of int32. */
 int eval_int32(session *s, const ast *node, const char *what, int32_t *out, kv_err *e);
 
-/* One context or a list of them. Out: a context, or a list of contexts, which need not be there. */
-int eval_devices(session *s, const ast *node, value *out, kv_err *e);
-
-/* The same, and virtual GPUs are made. */
+/* One context or a list of them. Out: a context, or a list of contexts; virtual GPUs are made. */
 int eval_contexts(session *s, const ast *node, value *out, kv_err *e);
 
 /* base[…]: the value of an AST_INDEX. */
@@ -160,19 +157,6 @@ void eval_mark_row(session *s, const ast *node, value whole, value row);
 /* Warns before v, the value of node, is changed in place, where it holds such parts. */
 void eval_warn_parts(session *s, const ast *node, value v);
 
-/* ---- Functions of the script: what def makes, and their calls ---- */
-
-/* The values that a call gives to parameters, n of them; names[i] is NULL for one by its place. */
-typedef struct call_values {
-    const value *items;
-    const char *const *names;
-    int64_t n;
-} call_values;
-
 /* Runs a STMT_DEF: evaluates the defaults. Errors: unsupported (it reads variables of the function
  * around it), those of the defaults. */
 int eval_def(session *s, const ast *node, def_values **out, kv_err *e);
-
-/* Calls a function. node: the call. Errors: usage (the arguments do not fit), those of its body. */
-int eval_call_definition(session *s, const definition *d, const ast *node, const call_values *given,
-                         value *out, kv_err *e);

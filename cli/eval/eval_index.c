@@ -5,8 +5,6 @@
 
 #include "array/slice.h"
 #include "base/stop.h"
-#include "session/containers.h"
-#include "session/unit.h"
 #include "session/value.h"
 #include "syntax/function.h"
 #include "syntax/parse_statement.h"
@@ -138,25 +136,15 @@ static int slice_part(session *s, const ast *node, bool *given, int64_t *out, kv
     return node ? eval_int(s, node, "an index", out, e) : KV_OK;
 }
 
-/* The dtype of ids: bool where all in a list are (a mask), else int64, or float64 with floats among
- * them. */
-static kv_dtype ids_dtype(value v)
-{
-    if (!value_is_sequence(v))
-        return v.kind == VALUE_BOOL ? KV_BOOL : v.kind == VALUE_INT ? KV_INT64 : KV_FLOAT64;
-    kv_dtype dtype = v.u.list->n ? KV_BOOL : KV_INT64;
-    for (int64_t i = 0; i < v.u.list->n && dtype != KV_FLOAT64; i++) {
-        kv_dtype own = ids_dtype(v.u.list->items[i]);
-        dtype = own == KV_BOOL ? dtype : own;
-    }
-    return dtype;
-}
-
+/* Of a list bools where all are (a mask), else int64, or float64 with floats among them. */
 int eval_ids(value v, kv_array **out, kv_err *e)
 {
+    const unsigned whole = VALUE_BIT(VALUE_BOOL) | VALUE_BIT(VALUE_INT) | VALUE_BIT(VALUE_LIST);
+    unsigned kinds = value_kinds(v);
+    bool mask = value_is_sequence(v) && kinds == VALUE_BIT(VALUE_BOOL);
     if (v.kind == VALUE_ARRAY)
         return value_to_array(out, v, e);
-    return value_numbers_array(out, v, v.kind == VALUE_BOOL ? KV_INT64 : ids_dtype(v),
+    return value_numbers_array(out, v, kinds & ~whole ? KV_FLOAT64 : mask ? KV_BOOL : KV_INT64,
                                (kv_ctx){KV_CPU, 0}, e);
 }
 
@@ -171,7 +159,7 @@ static int array_index(array_range *r, value v, kv_err *e)
     if (v.kind == VALUE_BOOL ||
         (a && kv_array_ndim(a) == 0 && kv_array_dtype(a) == KV_BOOL)) {
         kv_err_set(e, KV_E_DTYPE, "one bool is no index");
-        return kv_err_hint(e, "a mask has a bool for each element: x[x > 0]"), KV_E_DTYPE;
+        return kv_err_hint(e, "a mask has a bool for each element: x[x > 0]");
     }
     if (value_is_sequence(v) || (a && kv_array_ndim(a) > 0))
         return eval_ids(v, &r->ids, e);
@@ -427,8 +415,7 @@ static int hint_new(const session *s, const ast *node, kv_err *e)
     if (target->kind == AST_INDEX)
         return e->code;
     return kv_err_hint(e, "a new array can have it: %s = %s %s …", text, text,
-                       ast_op_text(node->op)),
-           e->code;
+                       ast_op_text(node->op));
 }
 
 /* Changes *a to the storage and dtype of another array. */

@@ -11,7 +11,6 @@
 #include "eval/rule_variables.h"
 #include "lang/lex.h"
 #include "session/unit.h"
-#include "syntax/command.h"
 #include "syntax/parse_statement.h"
 #include "syntax/rules.h"
 

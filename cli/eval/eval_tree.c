@@ -12,9 +12,6 @@
 #include "array/arrange.h"
 #include "array/sparse.h"
 #include "base/suggest.h"
-#include "session/containers.h"
-#include "session/result.h"
-#include "session/unit.h"
 #include "syntax/function.h"
 #include "vm/expr.h"
 
@@ -89,7 +86,7 @@ int eval_truth(value v, bool *out, kv_err *e)
     if (a && kv_array_size(a) != 1) {
         kv_shape_text(shape, sizeof shape, kv_array_ndim(a), kv_array_shape(a));
         kv_err_set(e, KV_E_VALUE, "an array of shape %s is neither true nor false", shape);
-        return kv_err_hint(e, "all(a) asks for every element, any(a) for one"), KV_E_VALUE;
+        return kv_err_hint(e, "all(a) asks for every element, any(a) for one");
     }
     TRY(a ? value_item(&v, v, e) : KV_OK);
     if (value_has_items(v)) /* a dict without keys has no gaps either */
@@ -158,8 +155,12 @@ static int array_holds(session *s, const ast *node, const value *args, bool *hol
 static int holds(session *s, const ast *node, const value *args, bool *out, kv_err *e)
 {
     const value *found;
-    if (value_is_sequence(args[1]))
-        return list_holds(args[1], args[0], out, e);
+    int64_t at;
+    if (value_is_sequence(args[1])) {
+        TRY(list_find(args[1], args[0], 0, &at, e));
+        *out = at >= 0;
+        return KV_OK;
+    }
     if (args[1].kind == VALUE_ARRAY)
         return array_holds(s, node, args, out, e);
     if (args[1].kind == VALUE_DICT) {
@@ -192,14 +193,14 @@ static int is_same(value a, value b, bool *out, kv_err *e)
         *out = a.u.list == b.u.list;
     else {
         kv_err_set(e, KV_E_DTYPE, "`is` compares objects, and %s is none", value_kind_name(a));
-        return kv_err_hint(e, "`==` compares values"), KV_E_DTYPE;
+        return kv_err_hint(e, "`==` compares values");
     }
     return KV_OK;
 }
 
 static int compare(session *s, const ast *node, const value *args, value *out, kv_err *e)
 {
-    bool truth;
+    bool truth = false;
     if (node->kind == AST_BINARY)
         return eval_operate(s, node, args, out, e);
     int rc = node->op == OP_IN || node->op == OP_NOT_IN ? holds(s, node, args, &truth, e)
@@ -299,21 +300,19 @@ static int over_both(session *s, const ast *node, const value *args, value *out,
 /* Over the dense arrays of all operands. */
 static int over_all(session *s, const ast *node, const value *args, value *out, kv_err *e)
 {
-    value operands[OPERANDS] = {{0}};
-    int rc = KV_OK;
-    for (uint32_t i = 0; i < node->n && rc == KV_OK; i++) {
+    own_stack operands = {0};
+    for (uint32_t i = 0; i < node->n; i++) {
         kv_array *dense;
-        operands[i] = value_none();
-        if (!value_is_sparse(args[i]))
-            operands[i] = value_ref(args[i]);
-        else if ((rc = kv_array_to_dense(&dense, args[i].u.box->array, e)) == KV_OK)
-            rc = value_array(&operands[i], dense, e);
+        value one = args[i];
+        if (value_is_sparse(one)) {
+            TRY(kv_array_to_dense(&dense, one.u.box->array, e));
+            TRY(value_array(&one, dense, e));
+        } else {
+            value_ref(one);
+        }
+        TRY(value_stack_add(&operands, one, e));
     }
-    if (rc == KV_OK)
-        rc = eval_operate(s, node, operands, out, e);
-    for (uint32_t i = 0; i < node->n; i++)
-        value_release(&operands[i]);
-    return rc;
+    return eval_operate(s, node, operands.items, out, e);
 }
 
 /* Times or by a number that leaves zeros what they are. */
@@ -411,7 +410,7 @@ static int no_operator(session *s, const ast *node, const value *args, kv_err *e
         unit_err(s, node, e, KV_E_DTYPE, "`%s` does not join %s and %s", ast_op_text(node->op),
                  value_kind_name(args[0]), value_kind_name(args[1]));
     if (node->op == OP_ADD && node->n == 2 && args[0].kind == VALUE_TEXT)
-        return kv_err_hint(e, "a value in a text: f\"w = {w}\""), KV_E_DTYPE;
+        return kv_err_hint(e, "a value in a text: f\"w = {w}\"");
     /* lists of numbers do not calculate, arrays do: `array([1, 2]) - 1` */
     bool found = false;
     own_buf hint = {0};
@@ -439,29 +438,26 @@ static int format_text(session *s, const ast *node, const value *args, value *ou
     bool many = args[1].kind == VALUE_TUPLE;
     int64_t n = many ? args[1].u.list->n : 1;
     const value *items = many ? args[1].u.list->items : &args[1];
-    host small[8], *hosts = n <= 8 ? small : mem_alloc(n, sizeof *hosts, e);
-    buf *texts = mem_zalloc(n, sizeof *texts, e), all = {0};
-    int rc = hosts && texts ? KV_OK : KV_E_MEMORY;
-    for (int64_t i = 0; i < n && rc == KV_OK; i++) {
-        value number;
-        if (value_is_scalar(items[i])) {
-            hosts[i] = value_host(items[i]);
-        } else if (items[i].kind == VALUE_ARRAY && kv_array_ndim(items[i].u.box->array) == 0 &&
-                   value_item(&number, items[i], &(kv_err){0}) == KV_OK) {
-            hosts[i] = value_host(number);
-        } else if ((rc = show_value(s, &texts[i], items[i], false, e)) == KV_OK) {
-            hosts[i] = host_text(buf_text(&texts[i]));
-        }
+    own_mem host *hosts = mem_alloc(n, sizeof *hosts, e);
+    own_arena texts = {0};
+    own_buf all = {0};
+    if (!hosts)
+        return unit_at(s, node, e);
+    for (int64_t i = 0; i < n; i++) {
+        own_buf shown = {0};
+        value one = items[i];
+        if (one.kind == VALUE_ARRAY && kv_array_ndim(one.u.box->array) == 0)
+            value_item(&one, one, &(kv_err){0});
+        const char *text = NULL;
+        if (!value_is_scalar(one) &&
+            (show_value(s, &shown, one, false, e) ||
+             !(text = arena_text(&texts, buf_text(&shown), shown.len, e))))
+            return unit_at(s, node, e);
+        hosts[i] = text ? host_text(text) : value_host(one);
     }
-    if (rc == KV_OK)
-        rc = host_format(&all, args[0].u.text, hosts, (int)n, e);
-    rc = value_text_take(out, &all, rc, e);
-    for (int64_t i = 0; texts && i < n; i++)
-        buf_release(&texts[i]);
-    mem_free(texts);
-    if (hosts != small)
-        mem_free(hosts);
-    return rc == KV_OK ? KV_OK : unit_at(s, node, e);
+    bool fails = host_format(&all, args[0].u.text, hosts, (int)n, e) ||
+                 value_text_take(out, &all, KV_OK, e);
+    return fails ? unit_at(s, node, e) : KV_OK;
 }
 
 static int over_scalars(session *s, const ast *node, const value *args, value *out, kv_err *e)

@@ -3,10 +3,7 @@
 #include "eval/eval.h"
 
 #include "array/slice.h"
-#include "base/mem.h"
 #include "base/utf8.h"
-#include "session/containers.h"
-#include "session/unit.h"
 #include "term/terminal.h"
 
 #include <string.h>
@@ -48,7 +45,7 @@ static int next_item(walk *w, bool *more, value *out, kv_err *e)
     int64_t i = w->i++;
     if (v.kind == VALUE_DICT && dict_count(v) != w->keys) {
         kv_err_set(e, KV_E_VALUE, "the dict got or lost keys while `for` goes through it");
-        return kv_err_hint(e, "for k in list(d): …"), KV_E_VALUE;
+        return kv_err_hint(e, "for k in list(d): …");
     }
     if (v.kind == VALUE_TEXT) {
         const char *text = v.u.text + w->byte;

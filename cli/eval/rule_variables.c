@@ -8,7 +8,6 @@
 #include "base/suggest.h"
 #include "lang/parse.h"
 #include "session/containers.h"
-#include "session/session.h"
 #include "syntax/rules.h"
 #include "vm/rule.h"
 
@@ -51,12 +50,11 @@ static int refuse_variable(const rule_text *r, const rule_param *p, value v, kv_
                "`%s` is %s, and a rule reads numbers, texts, true, false and none", p->name,
                value_kind_name(v));
     if (v.kind != VALUE_ARRAY)
-        return kv_err_hint(e, "give the rule the number that it needs: x = %s[0]", p->name),
-               KV_E_USAGE;
+        return kv_err_hint(e, "give the rule the number that it needs: x = %s[0]", p->name);
     if (kv_array_size(v.u.box->array) == 1)
         kv_err_hint(e, "%s = float(%s) makes it a number", p->name, p->name);
-    kv_err_hint(e, "push what it makes of the input, or keep a state of arrays: state m = 0");
-    return KV_E_USAGE;
+    return kv_err_hint(e,
+                       "push what it makes of the input, or keep a state of arrays: state m = 0");
 }
 
 static int refuse_missing(session *s, const rule_text *r, const rule_param *p, kv_err *e)
@@ -65,14 +63,14 @@ static int refuse_missing(session *s, const rule_text *r, const rule_param *p, k
     source_err(&r->unit->src, p->pos, p->end, e, KV_E_USAGE, "a rule knows no name `%s` here",
                p->name);
     if (session_def(s, p->name) >= 0)
-        return kv_err_hint(e, "`%s` is a function, and a rule reads numbers", p->name), KV_E_USAGE;
+        return kv_err_hint(e, "`%s` is a function, and a rule reads numbers", p->name);
     if (rule_hint_other_word(r->rule, p->name, e))
         return e->code;
     for (int64_t i = 0; i < s->globals.n; i++)
         suggest_add(&near, s->globals.items[i].name);
     rule_suggest(r->rule, &near);
     suggest_done(&near, e);
-    return kv_err_hint(e, "set the variable before the updater: %s = 0.5", p->name), KV_E_USAGE;
+    return kv_err_hint(e, "set the variable before the updater: %s = 0.5", p->name);
 }
 
 /* Takes the value of the variable that a parameter without a default stands for. */
@@ -168,11 +166,10 @@ static int add_param(rule_params *p, const char *name, value v, kv_err *e)
 
 int optimizer_params_add(rule_params *p, value object, kv_err *e)
 {
-    for (int64_t i = 0; i < object_count(object); i++) {
-        const char *name;
-        value part = object_part(object, i, &name);
-        TRY(add_param(p, name, part, e));
-    }
+    const char *name;
+    const value *part;
+    for (int64_t i = 0; (part = object_part(object, i, &name)); i++)
+        TRY(add_param(p, name, *part, e));
     return KV_OK;
 }
 
@@ -190,8 +187,7 @@ static int make(const char *name, const value *args, const char **names, int64_t
             names[i] = "learning_rate";
     if (n > 0 && !names[0] && !schedule) {
         kv_err_set(e, KV_E_USAGE, "the parameters of an optimizer have names");
-        return kv_err_hint(e, "mx.optimizer.%s(learning_rate=0.1); help optimizer %s", name, name),
-               KV_E_USAGE;
+        return kv_err_hint(e, "mx.optimizer.%s(learning_rate=0.1); help optimizer %s", name, name);
     }
     int rc = object_new(out, name, args, names, n, e);
     if (!rc)
@@ -213,7 +209,7 @@ static int create(const value *args, const char **names, int64_t n, value *out, 
         return kv_err_set(e, KV_E_USAGE, "create needs the name of an optimizer, a text");
     if (!optimizer_text(args[0].u.text)) {
         kv_err_set(e, KV_E_USAGE, "there is no optimizer \"%s\"", args[0].u.text);
-        return kv_err_hint(e, "help optimizer lists them"), KV_E_USAGE;
+        return kv_err_hint(e, "help optimizer lists them");
     }
     return make(args[0].u.text, args + 1, names + 1, n - 1, out, e);
 }
@@ -257,22 +253,18 @@ static int no_part(value object, const char *name, kv_err *e)
                sets ? "method" : "attribute", name);
     if (strcmp(name, "set_learning_rate") == 0)
         return kv_err_hint(e,
-                           "of the one in use: kv.set_optimizer(update=True, learning_rate=0.01)"),
-               KV_E_USAGE;
+                           "of the one in use: kv.set_optimizer(update=True, learning_rate=0.01)");
     if (strcmp(name, "set_lr_mult") == 0 || strcmp(name, "set_wd_mult") == 0)
         return kv_err_hint(e, "multipliers are set with it: mx.optimizer.SGD(%s='0=0.5,fc_bias=2')",
-                           name + 4),
-               KV_E_USAGE;
+                           name + 4);
     if (strncmp(name, "update", 6) == 0 || strcmp(name, "create_state") == 0)
         return kv_err_hint(e, "a store updates: kv.set_optimizer(opt); kv.init(0, weight); "
-                              "kv.pushpull(0, grad, out=weight)"),
-               KV_E_USAGE;
+                              "kv.pushpull(0, grad, out=weight)");
     if (!object_is_optimizer(object) && !object_is_schedule(object))
         kv_err_hint(e, strcmp(name, "keys") == 0 ? "keys() lists the keys of the store in use"
                                                  : "its methods are the commands: help");
     return kv_err_hint(e,
-                       "kv.set_optimizer(opt); info --states shows what a store counts and keeps"),
-           e->code;
+                       "kv.set_optimizer(opt); info --states shows what a store counts and keeps");
 }
 
 /* opt.lr, opt.momentum, sched.factor */
@@ -284,7 +276,7 @@ static int part(value object, const char *name, value *out, kv_err *e)
     const value *given = object_find(object, own), *schedule = object_find(object, "lr_scheduler");
     if (rate && optimizer && schedule && schedule->kind != VALUE_NONE) {
         kv_err_set(e, KV_E_USAGE, "the schedule of this optimizer sets its learning rate");
-        return kv_err_hint(e, "info --states shows that of the store in use"), KV_E_USAGE;
+        return kv_err_hint(e, "info --states shows that of the store in use");
     }
     if (given && given->kind != VALUE_NONE) {
         *out = value_ref(*given);
@@ -296,12 +288,6 @@ static int part(value object, const char *name, value *out, kv_err *e)
 }
 
 /* ---- Calls ---- */
-
-bool optimizer_value_takes(const ast *call, const value *args, int64_t n)
-{
-    bool method = call->flags & AST_METHOD;
-    return method ? n > 0 && args[0].kind == VALUE_OBJECT : optimizer_is_maker(call->u.text);
-}
 
 int optimizer_value_call(const ast *call, const value *args, const char **names, int64_t n,
                          value *out, kv_err *e)

@@ -20,12 +20,9 @@ function_fn func_shape, func_len, func_dtype, func_ctx, func_in_shape, func_tran
     func_bincount, func_ndim, func_size, func_ravel, func_squeeze, func_expand_dims, func_swapaxes,
     func_moveaxis, func_flip;
 
-/* func_reduce.c: one number of many */
+/* func_reduce.c: one number of many; the order of elements, and running sums */
 function_fn func_sum, func_reduce, func_any_all, func_extreme, func_norm, func_dot,
-    func_array_equal, func_isinf, func_allclose;
-
-/* func_sort.c: the order of elements, and running sums */
-function_fn func_sort, func_unique, func_quantile, func_cumsum;
+    func_array_equal, func_isinf, func_allclose, func_sort, func_unique, func_quantile, func_cumsum;
 
 /* func_list.c: lists, tuples and dicts */
 function_fn func_append, func_extend, func_insert, func_pop, func_index, func_count, func_remove,

@@ -3,7 +3,6 @@
 
 #include "base/stop.h"
 #include "eval/eval.h"
-#include "session/containers.h"
 
 /* ---- Methods of lists ---- */
 
@@ -91,24 +90,14 @@ int func_pop(function_args *args, value *out, kv_err *e)
     return KV_OK;
 }
 
-/* The place of the first item of a list or tuple that is equal to the argument, -1 when there is
- * none. count: how many there are; NULL: only the first one is looked for. */
-static int search(function_args *args, int64_t *at, int64_t *count, kv_err *e)
+/* The place of the first item of a list or tuple, from item `from` on, that is equal to the
+ * argument; -1: none is. */
+static int search(function_args *args, int64_t from, int64_t *at, kv_err *e)
 {
-    value list = args->v[0];
-    if (!value_is_sequence(list))
+    if (!value_is_sequence(args->v[0]))
         return kv_err_set(e, KV_E_DTYPE, "%s() looks into a list, not into %s",
-                          args->function->name, value_kind_name(list));
-    *at = -1;
-    for (int64_t i = 0; i < list.u.list->n && (count || *at < 0); i++) {
-        bool equal;
-        TRY(stop_check_at(i, e));
-        TRY(list_same_item(list.u.list->items[i], args->v[1], &equal, e));
-        *at = equal && *at < 0 ? i : *at;
-        if (count)
-            *count += equal;
-    }
-    return KV_OK;
+                          args->function->name, value_kind_name(args->v[0]));
+    return list_find(args->v[0], args->v[1], from, at, e);
 }
 
 static int no_item(function_args *args, kv_err *e)
@@ -117,7 +106,7 @@ static int no_item(function_args *args, kv_err *e)
     value_print(&shown, args->v[1], true);
     kv_err_set(e, KV_E_VALUE, "%s() finds no item %s in the list", args->function->name,
                buf_text(&shown));
-    return kv_err_hint(e, "x in l says whether there is one"), KV_E_VALUE;
+    return kv_err_hint(e, "x in l says whether there is one");
 }
 
 int func_index(function_args *args, value *out, kv_err *e)
@@ -125,17 +114,20 @@ int func_index(function_args *args, value *out, kv_err *e)
     int64_t at;
     if (args->v[0].kind == VALUE_TEXT)
         return text_index(args, out, e);
-    TRY(search(args, &at, NULL, e));
+    TRY(search(args, 0, &at, e));
     *out = value_int(at);
     return at < 0 ? no_item(args, e) : KV_OK;
 }
 
 int func_count(function_args *args, value *out, kv_err *e)
 {
-    int64_t at, count = 0;
+    int64_t at = -1, count = -1;
     if (args->v[0].kind == VALUE_TEXT)
         return text_count(args, out, e);
-    TRY(search(args, &at, &count, e));
+    do {
+        TRY(search(args, at + 1, &at, e));
+        count++;
+    } while (at >= 0);
     *out = value_int(count);
     return KV_OK;
 }
@@ -145,7 +137,7 @@ int func_remove(function_args *args, value *out, kv_err *e)
     int64_t at;
     *out = value_none();
     TRY(need(args, VALUE_LIST, e));
-    TRY(search(args, &at, NULL, e));
+    TRY(search(args, 0, &at, e));
     return at < 0 ? no_item(args, e) : splice(args->v[0], at, 1, NULL, e);
 }
 

@@ -206,17 +206,6 @@ static int converted(session *s, kv_array **out, kv_array *a, kv_dtype dtype, kv
     return arrange_copy(out, a, dtype, ctx, e);
 }
 
-/* Returns true if v is a bool or nested lists of bools, which are a mask, as in NumPy. */
-static bool is_mask(value v, int depth)
-{
-    if (!value_is_sequence(v) || v.u.list->n == 0 || depth > KV_MAX_NDIM)
-        return v.kind == VALUE_BOOL;
-    bool mask = !stop_asked();
-    for (int64_t i = 0; i < v.u.list->n && mask; i++)
-        mask = is_mask(v.u.list->items[i], depth + 1);
-    return mask;
-}
-
 /* The first argument as an array of the dtype and in the context that are given. Numbers of lists
  * go to their dtype at once, so that integers stay exact; without one they get the usual dtype. */
 static int made_array(function_args *args, int dtype_at, int ctx_at, kv_dtype usual, kv_array **out,
@@ -241,8 +230,8 @@ static int made_array(function_args *args, int dtype_at, int ctx_at, kv_dtype us
 
 int func_array(function_args *args, value *out, kv_err *e)
 {
-    return made_array(args, 1, 2, is_mask(args->v[0], 0) ? KV_BOOL : KV_FLOAT32,
-                      function_makes(out), e);
+    bool mask = value_kinds(args->v[0]) == VALUE_BIT(VALUE_BOOL); /* as in NumPy */
+    return made_array(args, 1, 2, mask ? KV_BOOL : KV_FLOAT32, function_makes(out), e);
 }
 
 int func_astype(function_args *args, value *out, kv_err *e)
@@ -518,7 +507,7 @@ static int parse_storage(value v, kv_storage *out, kv_err *e)
     int i = NAME_AMONG(name, names);
     if (i < 0) {
         kv_err_set(e, KV_E_VALUE, "there is no storage \"%.40s\"", name);
-        return kv_err_hint(e, "default, row_sparse"), KV_E_VALUE;
+        return kv_err_hint(e, "default, row_sparse");
     }
     *out = (kv_storage)i;
     return KV_OK;
@@ -554,7 +543,7 @@ int func_rows_part(function_args *args, value *out, kv_err *e)
     if (kv_array_storage(args->array) != KV_ROW_SPARSE) {
         kv_err_set(e, KV_E_DTYPE, "%s is of row_sparse arrays, and this one is default",
                    args->function->name);
-        return kv_err_hint(e, "a.tostype('row_sparse')"), KV_E_DTYPE;
+        return kv_err_hint(e, "a.tostype('row_sparse')");
     }
     TRY(sparse_parts(&ids, &data, args->array, e));
     kv_array *part = FUNCTION_VARIANT(args) ? ids : data;
@@ -681,8 +670,7 @@ int func_row_sparse(function_args *args, value *out, kv_err *e)
         return stored_as(out, a, KV_ROW_SPARSE, e);
     if (!args->given[1] || !args->given[2]) {
         kv_err_set(e, KV_E_USAGE, "row_sparse takes an array, or data, row_ids and shape");
-        return kv_err_hint(e, "row_sparse(ones(2, 3), [0, 4], (5, 3)) has rows 0 and 4 of five"),
-               KV_E_USAGE;
+        return kv_err_hint(e, "row_sparse(ones(2, 3), [0, 4], (5, 3)) has rows 0 and 4 of five");
     }
     TRY(function_shape(args->v[2], &ndim, shape, e));
     TRY(read_ids(&rows, &n, args->v[1], e));

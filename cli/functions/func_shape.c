@@ -4,12 +4,9 @@
 
 #include "array/arrange.h"
 #include "array/slice.h"
-#include "base/mem.h"
 #include "base/stop.h"
 #include "eval/eval.h"
 #include "functions/func.h"
-#include "session/containers.h"
-#include "session/value.h"
 
 /* ---- Facts ---- */
 
@@ -156,7 +153,7 @@ static int split_bounds(int64_t **out, int64_t *n, value how, int64_t len, kv_er
     bool at_places = value_is_sequence(how);
     if (how.kind == VALUE_ARRAY && kv_array_ndim(how.u.box->array) > 0) {
         kv_err_set(e, KV_E_DTYPE, "split() takes the places as a list, not as an array");
-        return kv_err_hint(e, "list(a)"), KV_E_DTYPE;
+        return kv_err_hint(e, "list(a)");
     }
     *n = at_places ? how.u.list->n + 1 : 0;
     TRY(at_places ? KV_OK : function_int(how, "the number of parts", n, e));
@@ -354,7 +351,7 @@ int func_take(function_args *args, value *out, kv_err *e)
     kv_array *from = flat ? a : args->array;
     if (kv_array_dtype(ids) == KV_BOOL) {
         kv_err_set(e, KV_E_DTYPE, "take() takes indices, not bools");
-        return kv_err_hint(e, "a mask selects elements: x[mask]"), KV_E_DTYPE;
+        return kv_err_hint(e, "a mask selects elements: x[mask]");
     }
     TRY(bring_inside(&ids, mode, kv_array_shape(from)[axis], e));
     r[axis].ids = ids;
@@ -369,7 +366,7 @@ int func_nonzero(function_args *args, value *out, kv_err *e)
     int64_t strides[KV_MAX_NDIM];
     if (ndim == 0) {
         kv_err_set(e, KV_E_SHAPE, "nonzero() of a number: it has no axes");
-        return kv_err_hint(e, "reshape(x, 1) has one"), KV_E_SHAPE;
+        return kv_err_hint(e, "reshape(x, 1) has one");
     }
     TRY(pick_mask(&places, args->array, 1, e));
     strided_rows(strides, ndim, kv_array_shape(args->array));

@@ -2,14 +2,11 @@
  * names do. */
 #include <string.h>
 
-#include "base/mem.h"
 #include "base/regexp.h"
 #include "base/stop.h"
 #include "base/utf8.h"
 #include "eval/eval.h"
 #include "functions/func.h"
-#include "session/containers.h"
-#include "session/value.h"
 
 /* ---- format ---- */
 
@@ -33,8 +30,7 @@ static int parse_field(const char *at, const char *end, field *out, kv_err *e)
         kv_err_set(e, KV_E_UNSUPPORTED, "format() takes its values by order: {} or {0}, not {%.*s}",
                    (int)(end - name < 40 ? end - name : 40), name);
         return kv_err_hint(e, "f\"{%.*s}\" reads variables",
-                           (int)(end - name < 40 ? end - name : 40), name),
-               KV_E_UNSUPPORTED;
+                           (int)(end - name < 40 ? end - name : 40), name);
     }
     if (at < end && *at == '!') {
         if (end - at < 2 || (at[1] != 'r' && at[1] != 's') || (end - at > 2 && at[2] != ':'))
@@ -204,7 +200,7 @@ int text_index(function_args *args, value *out, kv_err *e)
     if (out->u.integer >= 0)
         return KV_OK;
     kv_err_set(e, KV_E_VALUE, "the text does not hold \"%.60s\"", args->v[1].u.text);
-    return kv_err_hint(e, "text.find(x) gives -1 then"), KV_E_VALUE;
+    return kv_err_hint(e, "text.find(x) gives -1 then");
 }
 
 int text_count(function_args *args, value *out, kv_err *e)
@@ -544,14 +540,14 @@ int func_join(function_args *args, value *out, kv_err *e)
     TRY(piece_of(args->v[0], "what join() puts between", &sep, e));
     if (!value_is_sequence(list)) {
         kv_err_set(e, KV_E_DTYPE, "join() takes a list of texts, not %s", value_kind_name(list));
-        return kv_err_hint(e, "\", \".join([\"a\", \"b\"])"), KV_E_DTYPE;
+        return kv_err_hint(e, "\", \".join([\"a\", \"b\"])");
     }
     for (int64_t i = 0; i < list.u.list->n; i++) {
         TRY(stop_check_at(i, e));
         if (list.u.list->items[i].kind != VALUE_TEXT) {
             kv_err_set(e, KV_E_DTYPE, "join() takes texts, and item %lld is %s", (long long)i,
                        value_kind_name(list.u.list->items[i]));
-            return kv_err_hint(e, "str(x) makes a text: [str(x) for x in list]"), KV_E_DTYPE;
+            return kv_err_hint(e, "str(x) makes a text: [str(x) for x in list]");
         }
         TRY(piece_of(list.u.list->items[i], "an item", &item, e));
         buf_put(&all, i ? sep.text : "", i ? (size_t)sep.n : 0);

@@ -20,9 +20,6 @@
 #include "checkpoint/scales.h"
 #include "eval/eval.h"
 #include "functions/func.h"
-#include "session/containers.h"
-#include "session/result.h"
-#include "session/unit.h"
 #include "session/visit.h"
 
 /* ---- Files ---- */
@@ -131,7 +128,7 @@ int func_copyto(function_args *args, value *out, kv_err *e)
     char from[160], into[160];
     if (b.u.box->refs == 1) { /* nobody would see it */
         kv_err_set(e, KV_E_USAGE, "copyto() fills an array that has a name, and a slice is a copy");
-        return kv_err_hint(e, "b[0] = a; c = copy(a)"), KV_E_USAGE;
+        return kv_err_hint(e, "b[0] = a; c = copy(a)");
     }
     if (kv_array_storage(a) != kv_array_storage(to))
         return kv_err_set(e, KV_E_DTYPE, "copyto() does not change how an array is stored");
@@ -330,14 +327,10 @@ static double read_number(const char *text)
  * read again. */
 static double round_float(double x, int64_t digits)
 {
-    enum { FIXED_MOST = 60, BYTES = 400, DOUBLE_DIGITS = 17 }; /* see num_fixed */
+    enum { BYTES = 40, DOUBLE_DIGITS = 17 };
     char text[BYTES];
     if (!isfinite(x) || x == 0)
         return x;
-    if (digits >= 0 && digits <= FIXED_MOST) {
-        num_fixed(text, sizeof text, x, (int)digits, 'f');
-        return read_number(text);
-    }
     num_fixed(text, sizeof text, x, DOUBLE_DIGITS, 'e');
     int power = atoi(strchr(text, 'e') + 1);
     if (digits < -power - 1)
@@ -380,7 +373,7 @@ int func_round(function_args *args, value *out, kv_err *e)
     value x = args->v[0];
     if (!value_is_number(x)) {
         kv_err_set(e, KV_E_DTYPE, "round() with digits takes a number, not %s", value_kind_name(x));
-        return kv_err_hint(e, "round(a * 100) / 100"), KV_E_DTYPE;
+        return kv_err_hint(e, "round(a * 100) / 100");
     }
     bool whole = args->v[1].kind == VALUE_NONE;
     int rc = whole ? KV_OK : function_int(args->v[1], "the digits of round()", &digits, e);

@@ -302,7 +302,7 @@ static int neither(const char *word, kv_err *e)
                KV_E_USAGE;
     if (*word == '@' && !strpbrk(word + 1, " @'\"$#"))
         return kv_err_hint(e, "kvctl -c 'print %s' shows a file", word), KV_E_USAGE;
-    if (hint_command(word, strlen(word), e))
+    if (hint_word("command", word, strlen(word), e))
         return KV_E_USAGE;
     if (is_process_word(word, strlen(word)))
         return kv_err_hint(e, "kvctl %s stands by itself: kvctl help %s", word,

@@ -4,7 +4,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/buf.h"
 #include "base/kv_assert.h"
 #include "base/mem.h"
 #include "base/stop.h"
@@ -13,7 +12,6 @@
 #include "out/record.h"
 #include "out/transcript.h"
 #include "session/result.h"
-#include "session/unit.h"
 #include "session/visit.h"
 #include "syntax/hints.h"
 #include "syntax/parse_statement.h"
@@ -37,8 +35,7 @@ static int run_assign(session *s, const ast *node, kv_err *e)
     if (is_store_name(s, given)) {
         unit_err(s, given, e, KV_E_UNSUPPORTED, "a store has one name");
         return kv_err_hint(e, "make another store: %s = kv.create('local')",
-                           target->kind == AST_NAME ? target->u.text : "b"),
-               KV_E_UNSUPPORTED;
+                           target->kind == AST_NAME ? target->u.text : "b");
     }
     if (node->op != STMT_PLAIN)
         return eval_update(s, node, e);
@@ -232,10 +229,9 @@ static int run_command(session *s, const ast *node, result *r, kv_err *e)
     if (caught)
         sink_pop(s, &lines);
     if (rc == KV_OK && caught) {
-        result text = {.as_text = true};
+        own_result text = {.as_text = true};
         if ((rc = value_text_take(&text.v, &lines.text, rc, e)) == KV_OK)
             rc = deliver(s, node, &text, false, e);
-        result_release(&text);
     } else if (rc == KV_OK && (c->flags & COMMAND_GIVES)) {
         rc = deliver(s, node, r, false, e);
     }
@@ -308,14 +304,13 @@ static int enter_store(session *s, const ast *node, int64_t *before, kv_err *e)
         const value *held = session_find(s, name);
         unit_err(s, node, e, KV_E_NAME, "`%s` is no store", name);
         if (held && held->kind == VALUE_LIST && strcmp(c->name, "push") == 0)
-            return kv_err_hint(e, "%s.append(x) adds to the list", name), KV_E_NAME;
+            return kv_err_hint(e, "%s.append(x) adds to the list", name);
         if (held)
             return kv_err_hint(e, "it holds %s; a store is asked by its name: kv.%s(…)",
-                               value_kind_name(*held), c->name),
-                   KV_E_NAME;
-        if (hint_module(name, e))
+                               value_kind_name(*held), c->name);
+        if (hint_word("module", name, strlen(name), e))
             return e->code;
-        return kv_err_hint(e, "make one: %s = kv.create('local')", name), KV_E_NAME;
+        return kv_err_hint(e, "make one: %s = kv.create('local')", name);
     }
     int64_t at = session_find_store(s, name);
     if (at < 0 && s->nstores > 0)
@@ -348,7 +343,7 @@ static int run_method(session *s, const ast *node, result *r, kv_err *e)
 
 int run_method_call(session *s, const ast *node, value *out, kv_err *e)
 {
-    result r = {0};
+    own_result r = {0};
     record rec = {0};
     int64_t before;
     record_begin(s, &rec);
@@ -359,7 +354,6 @@ int run_method_call(session *s, const ast *node, value *out, kv_err *e)
     leave_store(s, before);
     if (rc == KV_OK)
         *out = value_ref(r.v);
-    result_release(&r);
     return rc;
 }
 
@@ -474,7 +468,7 @@ int run_def(session *s, const ast *node, kv_err *e)
         unit_err(s, node, e, KV_E_UNSUPPORTED,
                  "there is a function `%s` already, and one inside of another is known to all",
                  node->u.text);
-        return kv_err_hint(e, "give it another name"), KV_E_UNSUPPORTED;
+        return kv_err_hint(e, "give it another name");
     }
     TRY(eval_def(s, node, &d.values, e));
     if (!s->unit->prelude)
@@ -592,12 +586,9 @@ static int run_unrecorded(session *s, const ast *node, run_flow *f, kv_err *e)
  * shows or records it, and a guest may run it. */
 static int run_of_prelude(session *s, const ast *node, run_flow *f, kv_err *e)
 {
-    result r = {0};
-    if (node->kind != STMT_COMMAND)
-        return run_control(s, node, f, e);
-    int rc = ((const command *)node->u.other)->run(s, node, &r, e);
-    result_release(&r);
-    return rc;
+    own_result r = {0};
+    return node->kind == STMT_COMMAND ? ((const command *)node->u.other)->run(s, node, &r, e)
+                                      : run_control(s, node, f, e);
 }
 
 static int run_statement(session *s, const ast *node, run_flow *f, kv_err *e)
@@ -615,7 +606,7 @@ static int run_statement(session *s, const ast *node, run_flow *f, kv_err *e)
     if (node->kind != STMT_COMMAND && node->kind != STMT_SHOW && node->kind != STMT_SHELL &&
         node->kind != STMT_SOURCE)
         return run_unrecorded(s, node, f, e);
-    result r = {0};
+    own_result r = {0};
     record rec = {0};
     const ast *method = node->kind == STMT_SHOW && node->kid[0]->kind == AST_STORE ? node->kid[0]
                                                                                   : NULL;
@@ -636,7 +627,6 @@ static int run_statement(session *s, const ast *node, run_flow *f, kv_err *e)
     take_late_error(s, node, e);
     int rc = record_end(s, &rec, method ? method->kid[0] : node, &r, e);
     leave_store(s, before);
-    result_release(&r);
     if (rc == KV_OK && s->leaving)
         f->how = FLOW_QUIT;
     return rc;

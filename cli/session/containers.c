@@ -11,7 +11,6 @@
 #include <string.h>
 
 #include "base/kv_assert.h"
-#include "base/map.h"
 #include "base/mem.h"
 #include "base/stop.h"
 #include "base/suggest.h"
@@ -173,7 +172,7 @@ static int scalar_of(value *v, kv_err *e)
     if (kv_array_size(v->u.box->array) == 1)
         return value_item(v, *v, e);
     kv_err_set(e, KV_E_DTYPE, "a list that holds arrays of several elements cannot be compared");
-    return kv_err_hint(e, "allclose(stack(a), stack(b)) compares arrays of one shape"), KV_E_DTYPE;
+    return kv_err_hint(e, "allclose(stack(a), stack(b)) compares arrays of one shape");
 }
 
 /* ==, as for items of lists: what is one object is equal. */
@@ -235,17 +234,14 @@ int list_order_items(ast_op op, value a, value b, bool *holds, kv_err *e)
     return KV_OK;
 }
 
-int list_same_item(value a, value b, bool *out, kv_err *e)
+int list_find(value list, value x, int64_t from, int64_t *at, kv_err *e)
 {
-    return same(a, b, 1, out, e);
-}
-
-int list_holds(value list, value x, bool *holds, kv_err *e)
-{
-    *holds = false;
-    for (int64_t i = 0; i < list.u.list->n && !*holds; i++) {
+    bool found = false;
+    *at = -1;
+    for (int64_t i = from; i < list.u.list->n && !found; i++) {
         TRY(stop_check_at(i, e));
-        TRY(same(list.u.list->items[i], x, 1, holds, e));
+        TRY(same(list.u.list->items[i], x, 1, &found, e));
+        *at = found ? i : -1;
     }
     return KV_OK;
 }
@@ -400,7 +396,7 @@ static int key_of(value v, kv_key *out, kv_err *e)
     else {
         kv_err_set(e, KV_E_DTYPE, "a key of a dict is a text or a whole number, not %s",
                    v.kind == VALUE_FLOAT ? "a fraction" : value_kind_name(v));
-        return kv_err_hint(e, "make a text of it: d[f\"{i},{j}\"]"), KV_E_DTYPE;
+        return kv_err_hint(e, "make a text of it: d[f\"{i},{j}\"]");
     }
     return KV_OK;
 }
@@ -438,7 +434,7 @@ static int set_pair(value dict, value pair, kv_err *e)
 {
     if (!value_is_sequence(pair) || pair.u.list->n != 2) {
         kv_err_set(e, KV_E_DTYPE, "a dict is made of pairs, not of %s", value_kind_name(pair));
-        return kv_err_hint(e, "dict([('a', 1), ('b', 2)]), {'a': 1, 'b': 2}"), KV_E_DTYPE;
+        return kv_err_hint(e, "dict([('a', 1), ('b', 2)]), {'a': 1, 'b': 2}");
     }
     return dict_set(dict, pair.u.list->items[0], pair.u.list->items[1], e);
 }
@@ -557,9 +553,8 @@ int dict_no_key(value dict, value key, kv_err *e)
                 suggest_add(&near, l->items[i].u.text);
         suggest_done(&near, e);
     }
-    kv_err_hint(e, "d.get(%s, 0) and d.pop(%s, 0) give 0 then", buf_text(&shown),
-                buf_text(&shown));
-    return KV_E_KEY;
+    return kv_err_hint(e, "d.get(%s, 0) and d.pop(%s, 0) give 0 then", buf_text(&shown),
+                       buf_text(&shown));
 }
 
 /* ---- Values of a def ---- */
@@ -653,16 +648,11 @@ const char *object_name(value v)
     return v.u.list->items[0].u.text;
 }
 
-int64_t object_count(value v)
+const value *object_part(value v, int64_t i, const char **name)
 {
-    return (v.u.list->n - 1) / 2;
-}
-
-value object_part(value v, int64_t i, const char **name)
-{
-    const value *at = v.u.list->items + 1 + 2 * i;
-    *name = at->u.text;
-    return at[1];
+    const value *part = 2 * i + 1 < v.u.list->n ? &v.u.list->items[2 * i + 1] : NULL;
+    *name = part ? part->u.text : NULL;
+    return part ? part + 1 : NULL;
 }
 
 const value *object_find(value v, const char *name)

@@ -36,11 +36,9 @@ int list_compare(ast_op op, value a, value b, bool *holds, kv_err *e);
 /* *holds becomes `a op b` for items of lists, op being a comparison by order. Errors: as above. */
 int list_order_items(ast_op op, value a, value b, bool *holds, kv_err *e);
 
-/* *out becomes whether two items of lists are equal. Errors: as above. */
-int list_same_item(value a, value b, bool *out, kv_err *e);
-
-/* *holds becomes whether an item of the list or tuple is equal to x. Errors: as above. */
-int list_holds(value list, value x, bool *holds, kv_err *e);
+/* *at becomes the place of the first item of the list or tuple, from item `from` on, that is equal
+ * to x; -1: none is. Errors: as above. */
+int list_find(value list, value x, int64_t from, int64_t *at, kv_err *e);
 
 void list_reverse(value list);
 
@@ -133,9 +131,8 @@ int object_store(value *out, const char *type, kv_err *e);
 int object_class(value *out, value of, kv_err *e);
 
 const char *object_name(value v);
-int64_t object_count(value v);
-/* The i-th part; *name is "" where it has none. */
-value object_part(value v, int64_t i, const char **name);
+/* The i-th part, NULL behind the last; *name is "" where it has none. */
+const value *object_part(value v, int64_t i, const char **name);
 /* The part of this name, or NULL. */
 const value *object_find(value v, const char *name);
 

@@ -7,7 +7,6 @@
 
 #include "array/sparse.h"
 #include "base/kv_assert.h"
-#include "base/mem.h"
 #include "base/num.h"
 #include "base/stop.h"
 #include "base/suggest.h"
@@ -271,7 +270,7 @@ int show_format_parse(show_format *out, const char *name, kv_err *e)
     }
     kv_err_set(e, KV_E_USAGE, "there is no format `%s`", name);
     suggest_hint(e, name, format_names, NFORMATS);
-    return kv_err_hint(e, "formats: numpy, repr, legacy, mxnet, csv, raw, json"), KV_E_USAGE;
+    return kv_err_hint(e, "formats: numpy, repr, legacy, mxnet, csv, raw, json");
 }
 
 /* The numbers of an array as csv writes them, without its first line, blanks for commas. */

@@ -100,6 +100,7 @@ typedef struct result_file {
 } result_file;
 
 void result_release(result *r);
+#define own_result OWN(result_release) result
 
 /* The end of a command that gives text, complete with its newlines, or a table, whose lines stand
  * behind the text and whose cells the record has: takes or releases what it is given, rc being

@@ -155,7 +155,7 @@ static int change(const store_entry *entry, const char *name, value v, kv_err *e
                    "the rule %s of the store %s reads `%s`, which can be a number, a text, true, "
                    "false or none there, not %s",
                    rule ? rule : "", entry->name, name, value_kind_name(v));
-        return kv_err_hint(e, "give it another name, or set another updater first"), KV_E_DTYPE;
+        return kv_err_hint(e, "give it another name, or set another updater first");
     }
     TRY(follow_text(&text, v, true, e));
     kv_opt param = {name, text.u.text};
@@ -435,7 +435,7 @@ int session_create(session *s, const char *type, const kv_opt *opts, int nopts, 
     if (at >= 0 && kv_in_transaction(s->stores[at].store)) {
         kv_err_set(e, KV_E_VALUE, "a transaction is open in the store %s, which would be replaced",
                    name);
-        return kv_err_hint(e, "commit or rollback ends it"), KV_E_VALUE;
+        return kv_err_hint(e, "commit or rollback ends it");
     }
     int rc = kv_create(type, opts, nopts, &store, e);
     s->create_failed = rc != KV_OK;
@@ -520,7 +520,7 @@ int session_ctx(session *s, kv_ctx ctx, kv_err *e)
             kv_err_set(e, KV_E_UNSUPPORTED,
                        "there is no gpu(%d): this machine has none, and virtual are %d", ctx.id,
                        s->virtual_gpus);
-        return kv_err_hint(e, "kvctl --gpus %d …", ctx.id + 1), KV_E_UNSUPPORTED;
+        return kv_err_hint(e, "kvctl --gpus %d …", ctx.id + 1);
     }
     TRY(kv_set_virtual_gpus(s->virtual_gpus, e));
     s->gpus_announced = true;
@@ -711,7 +711,7 @@ void session_warn_once(session *s, const struct ast *node, const char *fmt, ...)
 void session_note(session *s, const char *fmt, ...)
 {
     va_list ap;
-    buf text = {0};
+    own_buf text = {0};
     va_start(ap, fmt);
     buf_vprintf(&text, fmt, ap);
     va_end(ap);
@@ -719,5 +719,4 @@ void session_note(session *s, const char *fmt, ...)
         s->guest->note(s->guest->arg, buf_text(&text));
     else if (!s->out.quiet)
         say("note: %s", buf_text(&text));
-    buf_release(&text);
 }

@@ -231,6 +231,7 @@ int scope_set(scope *s, const char *name, value v, kv_err *e);
 /* Removes a variable from where session_set writes to, if it is there. */
 void session_unset(session *s, const char *name);
 void scope_release(scope *s);
+#define own_scope OWN(scope_release) scope
 
 /* The store in use; makes one of the default type, called kv, when there is none. Error: value (the
  * last `create` failed), those of kv_create. */

@@ -6,9 +6,7 @@
 #include <string.h>
 
 #include "base/kv_assert.h"
-#include "base/mem.h"
 #include "base/utf8.h"
-#include "session/session.h"
 #include "session/visit.h"
 
 int unit_err(const session *s, const ast *node, kv_err *e, kv_code code, const char *fmt, ...)

@@ -8,7 +8,6 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "base/buf.h"
 #include "base/kv_assert.h"
 #include "base/map.h"
 #include "base/mem.h"
@@ -223,23 +222,30 @@ const char *value_kind_name(value v)
                                           : "an optimizer";
 }
 
-static bool is_numbers(value v, int depth)
+/* depth: of the lists around v. */
+static unsigned kinds(value v, int depth)
 {
-    if (!value_is_sequence(v) || v.u.list->n == 0 || depth > KV_MAX_NDIM)
-        return false;
+    unsigned all = 0;
+    if (!value_is_sequence(v))
+        return VALUE_BIT(v.kind);
+    if (v.u.list->n == 0 || depth == KV_MAX_NDIM)
+        return VALUE_BIT(VALUE_LIST);
     for (int64_t i = 0; i < v.u.list->n; i++) {
-        value item = v.u.list->items[i];
         if (i % 1000 == 0 && stop_asked())
-            return false;
-        if (!value_is_number(item) && !is_numbers(item, depth + 1))
-            return false;
+            return VALUE_BIT(VALUE_LIST);
+        all |= kinds(v.u.list->items[i], depth + 1);
     }
-    return true;
+    return all;
+}
+
+unsigned value_kinds(value v)
+{
+    return kinds(v, 0);
 }
 
 bool value_is_numbers(value v)
 {
-    return is_numbers(v, 1);
+    return value_is_sequence(v) && !(value_kinds(v) & ~VALUE_NUMBERS);
 }
 
 bool value_is_several(value v)
@@ -385,8 +391,7 @@ static int no_number(value v, kv_err *e)
 {
     if (v.kind == VALUE_ARRAY) {
         kv_err_set(e, KV_E_DTYPE, "a list that holds arrays is not an array");
-        kv_err_hint(e, "stack([a, b]) makes one array of several");
-        return KV_E_DTYPE;
+        return kv_err_hint(e, "stack([a, b]) makes one array of several");
     }
     return kv_err_set(e, KV_E_DTYPE, "an array holds numbers, not %s", value_kind_name(v));
 }
@@ -399,8 +404,7 @@ int value_check_whole(value number, kv_err *e)
         scalar_keeps_integer(&element, text, (size_t)num_int(text, number.u.integer)))
         return KV_OK;
     kv_err_set(e, KV_E_VALUE, "float32 does not hold %s", text);
-    return kv_err_hint(e, "array(%s, dtype=\"int64\") does; dtype=\"float32\" rounds it", text),
-           KV_E_VALUE;
+    return kv_err_hint(e, "array(%s, dtype=\"int64\") does; dtype=\"float32\" rounds it", text);
 }
 
 /* Writes v, of shape[axis…], at *at and moves it on. asked: somebody wants that very dtype. */
@@ -720,19 +724,12 @@ int text_part(value *out, value text, int64_t from, int64_t step, int64_t n, kv_
                 : buf_check(&part, e);
 }
 
-static bool has_float(value v)
-{
-    bool any = v.kind == VALUE_FLOAT;
-    for (int64_t i = 0; value_is_sequence(v) && i < v.u.list->n && !any; i++)
-        any = has_float(v.u.list->items[i]);
-    return any;
-}
-
 int value_array_beside(kv_array **out, value v, value other, kv_err *e)
 {
     bool beside = v.kind != VALUE_ARRAY && other.kind == VALUE_ARRAY;
     kv_dtype dtype = beside ? kv_array_dtype(other.u.box->array) : KV_FLOAT32;
-    if (!beside || (!kv_dtype_is_float(dtype) && has_float(v))) /* 1.5 is not 1 */
+    if (!beside || (!kv_dtype_is_float(dtype) &&
+                    value_kinds(v) & VALUE_BIT(VALUE_FLOAT))) /* 1.5 is not 1 */
         return value_to_array(out, v, e);
     return value_numbers_array(out, v, dtype, (kv_ctx){KV_CPU, 0}, e);
 }

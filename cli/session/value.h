@@ -168,6 +168,12 @@ static inline bool value_has_items(value v)
     return value_is_sequence(v) || v.kind == VALUE_DICT || v.kind == VALUE_OBJECT;
 }
 
+/* The kinds of the items of nested lists and tuples, or that of another value, a bit for each. A
+ * sequence that is empty, or deeper than the axes of an array, has the bit of VALUE_LIST. */
+unsigned value_kinds(value v);
+#define VALUE_BIT(kind) (1u << (kind))
+#define VALUE_NUMBERS   (VALUE_BIT(VALUE_BOOL) | VALUE_BIT(VALUE_INT) | VALUE_BIT(VALUE_FLOAT))
+
 /* A list or tuple that holds only numbers and such sequences, and is not empty: one array, where an
  * array is needed. */
 bool value_is_numbers(value v);

@@ -278,11 +278,6 @@ typedef struct names {
 
 /* ---- Names that are set ---- */
 
-static int add(map *m, const char *name, kv_err *e)
-{
-    return map_put(m, (kv_key){0, name}, 0, e);
-}
-
 static int collect_set(names *n, const ast *node)
 {
     if (!node)
@@ -291,13 +286,13 @@ static int collect_set(names *n, const ast *node)
     if (sets)
         TRY(effect_sets(node, effect_put_name, &n->set, n->e));
     if (node->kind == STMT_OPTION)
-        TRY(add(&n->options, node->u.text, n->e));
+        TRY(effect_put_name(&n->options, node->u.text, n->e));
     if (node->kind == STMT_DEF)
-        TRY(add(&n->functions, node->u.text, n->e));
+        TRY(effect_put_name(&n->functions, node->u.text, n->e));
     const ast *store = command_is(node, COMMAND_CHOOSES) ? command_option_of(node, "name") : NULL;
     bool known = store && store->kind == AST_TEXT;
     if (known)
-        TRY(add(&n->set, store->u.text, n->e));
+        TRY(effect_put_name(&n->set, store->u.text, n->e));
     n->unknown |= !known && (store || command_is(node, COMMAND_SOURCES));
     for (uint32_t i = 0; i < node->n; i++)
         TRY(collect_set(n, node->kid[i]));
@@ -340,7 +335,7 @@ static __attribute__((noinline)) int tell(names *n, const char *name, uint32_t p
     suggest_done(&near, &found);
     if (!into)
         kv_err_hint(&found, "one from outside: kvctl --set %s=…", name);
-    return check_take(n->s, &found) ? add(&n->told, name, n->e) : KV_E_MEMORY;
+    return check_take(n->s, &found) ? effect_put_name(&n->told, name, n->e) : KV_E_MEMORY;
 }
 
 static bool hides(void *arg, const char *name, const char *option)

@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "base/suggest.h"
-#include "session/session.h"
 #include "syntax/parse_statement.h"
 
 const command *command_find(const char *word, size_t n)
@@ -152,8 +151,7 @@ int command_hint_usage(const command *c, kv_err *e)
         buf_printf(&line, " [OPTIONS]; help %s lists them", c->name);
     }
     bool gives = c->flags & COMMAND_GIVES && c->args[0].kind == ARG_KEYS;
-    kv_err_hint(e, "usage: %s%s", buf_text(&line), gives ? " [-> NAME]" : "");
-    return e->code;
+    return kv_err_hint(e, "usage: %s%s", buf_text(&line), gives ? " [-> NAME]" : "");
 }
 
 void command_usage(buf *out, const command *c)
@@ -171,10 +169,9 @@ int command_hint_called(const command *c, kv_err *e)
 {
     own_buf usage = {0};
     if (strcmp(c->name, "pull") == 0)
-        return kv_err_hint(e, "kv.pull(\"w\") is the value of key w"), e->code;
+        return kv_err_hint(e, "kv.pull(\"w\") is the value of key w");
     command_usage(&usage, c);
-    kv_err_hint(e, "`%s` is a command: %s", c->name, buf_text(&usage));
-    return e->code;
+    return kv_err_hint(e, "`%s` is a command: %s", c->name, buf_text(&usage));
 }
 
 const ast *command_option_next(const ast *call, const char *name, uint32_t *from)

@@ -21,7 +21,7 @@ int safe_write(const session *s, const char *path, kv_err *e)
         return KV_OK;
     if (session_is_state(s, path)) {
         kv_err_set(e, KV_E_USAGE, "\"%s\" is the file of -s", path);
-        return kv_err_hint(e, "commit --disk writes it"), KV_E_USAGE;
+        return kv_err_hint(e, "commit --disk writes it");
     }
     if (!s->safe)
         return KV_OK;
@@ -112,18 +112,14 @@ bool effect_sets_name(const ast *node, const char *name)
 
 /* ---- The effect on stores ---- */
 
-static bool changes(const ast *node)
+bool effect_changes_store(const ast *node)
 {
-    bool found = node && (command_is(node, COMMAND_CHANGES) ||
-                          (node->kind == STMT_SOURCE && effect_changes_store(node->u.other)));
+    bool found = node && command_is(node, COMMAND_CHANGES);
+    if (node && node->kind == STMT_SOURCE)
+        found = effect_changes_store(((const unit *)node->u.other)->body);
     for (uint32_t i = 0; node && i < node->n && !found; i++)
-        found = changes(node->kid[i]);
+        found = effect_changes_store(node->kid[i]);
     return found;
-}
-
-bool effect_changes_store(const unit *u)
-{
-    return changes(u->body);
 }
 
 /* ---- The keys that stay ---- */

@@ -40,10 +40,10 @@ bool effect_sets_name(const ast *node, const char *name);
 
 /* ---- The effect on stores ---- */
 
-/* Returns true if running u may change a store: it holds a command that changes stores, also in a
- * function that is never called, or one whose effect is unknown before it runs, such as `source` of
- * a file whose name is computed. */
-bool effect_changes_store(const unit *u);
+/* Returns true if running the node may change a store: it holds a command that changes stores, also
+ * in a function that is never called, or one whose effect is unknown before it runs, such as
+ * `source` of a file whose name is computed. node: may be NULL. */
+bool effect_changes_store(const ast *node);
 
 /* The effects of texts on the store kv, as far as they are known before the texts run. All zero
  * at first; map_release ends its keys. */

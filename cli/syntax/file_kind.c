@@ -117,7 +117,7 @@ int file_kind_parse(file_kind *out, const char *name, kv_err *e)
     }
     kv_err_set(e, KV_E_VALUE, "there is no format \"%.80s\"", name);
     suggest_done(&near, e);
-    return kv_err_hint(e, "formats: csv, tsv, json, ndjson, npy, safetensors"), KV_E_VALUE;
+    return kv_err_hint(e, "formats: csv, tsv, json, ndjson, npy, safetensors");
 }
 
 int file_kind_check(const char *path, bool append, kv_err *e)
@@ -175,7 +175,7 @@ int plot_path_check(const char *path, bool append, kv_err *e)
                           "`%s` is no file name of a picture (.svg, .png or .txt)", path);
     if (append && target != PLOT_TEXT) {
         kv_err_set(e, KV_E_USAGE, ">> adds lines, and \"%s\" is not made of lines", path);
-        return kv_err_hint(e, "pictures that can grow end in .txt"), KV_E_USAGE;
+        return kv_err_hint(e, "pictures that can grow end in .txt");
     }
     return KV_OK;
 }

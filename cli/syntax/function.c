@@ -10,7 +10,6 @@
 
 #include "base/num.h"
 #include "base/suggest.h"
-#include "session/session.h"
 #include "vm/element.h"
 
 /* ---- Finding ---- */
@@ -68,7 +67,6 @@ static int count_required(const function *f)
     return n;
 }
 
-/* The parameter of a name, or -1. */
 int function_param(const function *f, const char *name)
 {
     size_t len = strlen(name);
@@ -94,8 +92,7 @@ static int hint_usage(const function *f, kv_err *e)
 {
     own_buf usage = {0};
     function_usage(&usage, f);
-    kv_err_hint(e, "%s", buf_text(&usage));
-    return KV_E_USAGE;
+    return kv_err_hint(e, "%s", buf_text(&usage));
 }
 
 static int unknown_argument(const function *f, const char *name, kv_err *e)
@@ -174,8 +171,7 @@ int function_check(const function *f, const char *const *names, int64_t n, kv_er
         if (n != 1 || strcmp(f->name, "where") != 0)
             return wrong_count(f, n, e);
         kv_err_set(e, KV_E_USAGE, "where() takes 3 arguments, not 1");
-        return kv_err_hint(e, "nonzero(x > 1) gives the indices, x[x > 1] the elements"),
-               KV_E_USAGE;
+        return kv_err_hint(e, "nonzero(x > 1) gives the indices, x[x > 1] the elements");
     }
     TRY(check_names(f, names, n, named, e));
     int64_t positional = 0, free_params = 0, missing = 0;

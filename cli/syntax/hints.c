@@ -16,8 +16,7 @@ static bool is_word(const char *name, const char *word, size_t n)
     return strlen(name) == n && memcmp(name, word, n) == 0;
 }
 
-/* Takes the hint from the line `KIND WORD: ` of text_hints. Returns whether there is one. */
-static bool hint_word(const char *kind, const char *word, size_t n, kv_err *e)
+bool hint_word(const char *kind, const char *word, size_t n, kv_err *e)
 {
     char mark[80];
     snprintf(mark, sizeof mark, "\n%s %.*s: ", kind, (int)n, word);
@@ -53,12 +52,10 @@ void hint_variable(const source *src, const ast *call,
 
 /* Names that a variable may well have (id, env, free) are not among these, and have no hint. An
  * expression begins with `nvidia` of nvidia-smi. */
-static const char *const programs[] = {
-    "awk",        "bash", "cat",  "chmod", "cp",     "curl",    "date", "df",    "du",    "find",
-    "git",        "grep", "gzip", "head",  "htop",   "less",    "make", "mkdir", "mv",    "nano",
-    "nvidia-smi", "pip",  "ps",   "pwd",   "python", "python3", "rm",   "rmdir", "rsync", "scp",
-    "sed",        "sh",   "ssh",  "tail",  "tar",    "tmux",    "top",  "touch", "uname", "unzip",
-    "vi",         "vim",  "wc",   "wget",  "which",  "whoami",  "xargs"};
+static const char programs[] =
+    " awk bash cat chmod cp curl date df du find git grep gzip head htop less make mkdir mv nano"
+    " nvidia-smi pip ps pwd python python3 rm rmdir rsync scp sed sh ssh tail tar tmux top touch"
+    " uname unzip vi vim wc wget which whoami xargs ";
 
 const char *const process_words[] = {"attach",     "jobs",        "launch", "launch-rank",
                                      "launch-ssh", "launch-tell", "serve",  NULL};
@@ -85,19 +82,12 @@ bool hint_shell(const char *word, size_t n, kv_err *e)
         kv_err_hint(e, "!kvctl %.*s …; help %s", (int)n, word, process_word_page(word, n));
         return true;
     }
-    if (hint_word("shell", word, n, e))
-        return true;
-    for (size_t i = 0; i < sizeof programs / sizeof *programs; i++)
-        if (is_word(programs[i], word, n)) {
-            kv_err_hint(e, "!%s runs it in a shell", programs[i]);
-            return true;
-        }
-    return false;
-}
-
-bool hint_command(const char *word, size_t n, kv_err *e)
-{
-    return hint_word("command", word, n, e);
+    char mark[80];
+    snprintf(mark, sizeof mark, " %.*s ", (int)n, word);
+    bool is_program = strstr(programs, mark);
+    if (is_program)
+        kv_err_hint(e, "!%.*s runs it in a shell", (int)n, word);
+    return is_program || hint_word("shell", word, n, e);
 }
 
 bool hint_output(const char *word, size_t n, kv_err *e)
@@ -174,11 +164,6 @@ bool refuse_lambda(parser *p)
     return true;
 }
 
-bool hint_module(const char *name, kv_err *e)
-{
-    return hint_word("module", name, strlen(name), e);
-}
-
 bool refuse_module(parser *p)
 {
     static const char *const known[] = {"mxnet", "mx",  "kvstore",   "numpy", "np",
@@ -191,26 +176,13 @@ bool refuse_module(parser *p)
     const char *file = p->lx.src->name, *dot = file ? strrchr(file, '.') : NULL;
     if (dot && strcmp(dot, ".py") == 0)
         kv_err_hint(p->e, "python3 runs a program of Python; kvctl launch --python, one a rank");
-    hint_module(name, p->e);
+    hint_word("module", name, strlen(name), p->e);
     kv_err_hint(p->e, "all functions are there without an import: help lists them");
     return true;
 }
 
-/* ---- Functions of NumPy and PyTorch ---- */
-
 bool hint_name(const char *name, kv_err *e)
 {
-    if (hint_word("name", name, strlen(name), e))
-        return true;
-    if (strcmp(name, "int") == 0 || strcmp(name, "float") == 0 || strcmp(name, "bool") == 0)
-        kv_err_hint(e, "`%s` is a function: %s(…); a dtype is a text: \"%s\"", name, name,
-                    *name == 'i' ? "int64" : *name == 'f' ? "float32" : name);
-    else
-        return hint_module(name, e);
-    return true;
-}
-
-bool hint_function(const char *name, kv_err *e)
-{
-    return hint_word("function", name, strlen(name), e);
+    size_t n = strlen(name);
+    return hint_word("name", name, n, e) || hint_word("module", name, n, e);
 }

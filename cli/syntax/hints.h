@@ -13,6 +13,11 @@
 /* texts/hints.txt: a line `KIND WORD: HINT` for each. */
 extern const char text_hints[];
 
+/* Adds the hint of a word, n bytes long, to e: of the kind "command" one that other stores and
+ * shells have for a command, "module" one of Python whose work functions do here, "function" one of
+ * NumPy or PyTorch. Returns whether it is such a word. */
+bool hint_word(const char *kind, const char *word, size_t n, kv_err *e);
+
 /* ---- Variables ---- */
 
 /* Adds a hint at $name to the error e of the command call in src, when a bare word of it is the
@@ -37,10 +42,6 @@ const char *process_word_page(const char *word, size_t n);
  * one of process_words. Returns whether it is one. */
 bool hint_shell(const char *word, size_t n, kv_err *e);
 
-/* Adds a hint at the command for a word that other stores and shells have for it. Returns whether
- * it is such a word. */
-bool hint_command(const char *word, size_t n, kv_err *e);
-
 /* Adds a hint at --out when the word begins with -o, which other tools have for it. */
 bool hint_output(const char *word, size_t n, kv_err *e);
 
@@ -58,15 +59,6 @@ bool refuse_lambda(parser *p);
 /* Returns true after an error: the name that is next is that of a module which is neither MXNet's
  * nor NumPy's. */
 bool refuse_module(parser *p);
-
-/* Adds a hint to e when the name is that of a module of Python whose work functions do here.
- * Returns whether it is. */
-bool hint_module(const char *name, kv_err *e);
-
-/* ---- Functions of NumPy and PyTorch ---- */
-
-/* Adds a hint to e when the name is such a function. Returns whether it is. */
-bool hint_function(const char *name, kv_err *e);
 
 /* Adds a hint to e when the name, of a variable that is not there, is one of a dtype or a module.
  * Returns whether it is. */

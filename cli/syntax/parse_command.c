@@ -428,13 +428,11 @@ static bool stands_apart(parser *p)
         return false;
     if (parse_is_sign(p, SIGN1(','))) {
         parse_fail(p, t->pos, t->end, KV_E_SYNTAX, "a comma stands between two values");
-        kv_err_hint(p->e, "a list and a call have brackets: [5, 6], ones(2,3)");
-        return false;
+        return parse_hint(p, "a list and a call have brackets: [5, 6], ones(2,3)");
     }
     if (assigns) {
         parse_fail(p, t->pos, t->end, KV_E_SYNTAX, "no `=` stands between two arguments");
-        kv_err_hint(p->e, "a blank separates them");
-        return false;
+        return parse_hint(p, "a blank separates them");
     }
     parse_fail(p, t->pos, t->end, KV_E_SYNTAX, "a blank is needed before `%.*s`",
                parse_shown(p, t->pos, t->end), p->lx.src->text + t->pos);
@@ -476,11 +474,10 @@ static ast *sign_behind_keys(parser *p, const command *c, const ast *keys)
         ;
     parse_fail(p, pos, end, KV_E_SYNTAX, "`%c` joins two values, but the word before it is a key",
                sign);
-    kv_err_hint(p->e, "%s %.*s %c%.*s, or %s (%.*s %c %.*s) VALUE to compute a key", c->name,
-                (int)(keys->end - keys->pos), text + keys->pos, sign, (int)(to - from), text + from,
-                c->name, (int)(keys->end - keys->pos), text + keys->pos, sign, (int)(to - from),
-                text + from);
-    return NULL;
+    return parse_hint(p, "%s %.*s %c%.*s, or %s (%.*s %c %.*s) VALUE to compute a key", c->name,
+                      (int)(keys->end - keys->pos), text + keys->pos, sign, (int)(to - from),
+                      text + from, c->name, (int)(keys->end - keys->pos), text + keys->pos, sign,
+                      (int)(to - from), text + from);
 }
 
 /* (a, b, sep=c) as a call has it, up to the end of the statement; NULL and no error when it is
@@ -824,8 +821,8 @@ ast *parse_bound(parser *p, binding *b, uint32_t pos)
         if (arg->kind != ARG_FILE || b->given == 0 || !divides(b->parts[b->given - 1]))
             return command_hint_usage(c, p->e), NULL;
         /* it may have become part of the value before it */
-        kv_err_hint(p->e, "behind a value / divides: a path that begins with / stands in quotes");
-        return NULL;
+        return parse_hint(p,
+                          "behind a value / divides: a path that begins with / stands in quotes");
     }
     if (option) {
         parse_fail(p, pos, p->last, KV_E_USAGE, "%s needs --%s %s", c->name, option->name,

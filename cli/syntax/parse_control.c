@@ -203,8 +203,7 @@ static bool parameters(parser *p, ast_list *list)
         if (parse_is_sign(p, SIGN1('*')) || parse_is_sign(p, SIGN2('*', '*'))) {
             parse_fail(p, t.pos, t.end, KV_E_UNSUPPORTED,
                        "a function takes a fixed number of arguments");
-            kv_err_hint(p->e, "give it a list: def f(items)");
-            return false;
+            return parse_hint(p, "give it a list: def f(items)");
         }
         const char *name = parse_new_name(p, "the name of a parameter or `)`");
         for (uint32_t i = 1; name && i < list->n; i++) /* the first is the body's place */

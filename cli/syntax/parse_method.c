@@ -213,8 +213,7 @@ ast *parse_method(parser *p, const ast *store, const token *name)
         return NULL;
     if (!command_can_be_called(c)) {
         parse_fail(p, name->pos, name->end, KV_E_USAGE, "`%s` has no call form", c->name);
-        kv_err_hint(p->e, "write it as a command: help %s", c->name);
-        return NULL;
+        return parse_hint(p, "write it as a command: help %s", c->name);
     }
     method_call m = {.p = p};
     bind_begin(&m.b, c);

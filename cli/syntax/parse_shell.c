@@ -135,8 +135,7 @@ static ast *argument_word(parser *p, const command *c, arg_kind kind, const shel
         return parse_text(p, w->pos, p->lx.limit);
     parse_fail(p, w->pos, p->lx.limit, KV_E_USAGE,
                "`%s` takes statements of the language, no words of the shell", c->name);
-    kv_err_hint(p->e, "kvctl -c '%s …'", c->name);
-    return NULL;
+    return parse_hint(p, "kvctl -c '%s …'", c->name);
 }
 
 /* ---- The command ---- */

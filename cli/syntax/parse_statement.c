@@ -43,9 +43,8 @@ static bool body_line(parser *p, ast_list *list)
         return parse_operand(p) != NULL;
     parse_fail(p, t.pos, t.end, KV_E_USAGE,
                "the class of a store type has no body but `pass` here");
-    kv_err_hint(p->e, "a type with functions of its own is a table in C, kv_type_ops, as in "
-                      "examples/average.c; register NAME --plugin FILE.so brings it");
-    return false;
+    return parse_hint(p, "a type with functions of its own is a table in C, kv_type_ops, as in "
+                         "examples/average.c; register NAME --plugin FILE.so brings it");
 }
 
 /* (mx.kvstore.KVStoreBase), whose `(` is next. */
@@ -67,8 +66,7 @@ static bool base_class(parser *p)
     if (strncmp(name, "KVStore", 7) == 0)
         return true;
     parse_fail(p, b.pos, p->last, KV_E_USAGE, "a store type has the base class KVStoreBase");
-    kv_err_hint(p->e, "register NAME --base TYPE gives another type a second name");
-    return false;
+    return parse_hint(p, "register NAME --base TYPE gives another type a second name");
 }
 
 /* That line and `class NAME(KVStoreBase): pass` below it: the command `register NAME`. */
@@ -182,7 +180,7 @@ static ast *unknown_command(parser *p, uint32_t pos, uint32_t end)
                parse_shown(p, pos, end), name);
     if (found) /* set-optimizer("sgd") */
         return command_hint_called(found, p->e), NULL;
-    if (hint_command(name, end - pos, p->e) || hint_shell(name, end - pos, p->e))
+    if (hint_word("command", name, end - pos, p->e) || hint_shell(name, end - pos, p->e))
         return NULL;
     suggest near = {.word = parse_intern(p, name, end - pos)};
     const function *f = near.word ? function_find(near.word) : NULL;
@@ -196,8 +194,7 @@ static ast *unknown_command(parser *p, uint32_t pos, uint32_t end)
     for (int i = 0; near.word && (keyword = statement_keyword(i, &rest)); i++)
         suggest_add(&near, keyword);
     suggest_done(&near, p->e);
-    kv_err_hint(p->e, "`help` lists the commands");
-    return NULL;
+    return parse_hint(p, "`help` lists the commands");
 }
 
 /* ---- Assignments ---- */
@@ -242,8 +239,7 @@ static ast *assignment(parser *p)
     t = *parse_peek(p);
     if (pair[1] && parse_is_sign(p, SIGN1('='))) {
         parse_fail(p, t.pos, t.end, KV_E_UNSUPPORTED, "an assignment has one `=`");
-        kv_err_hint(p->e, "y = 1; x = y");
-        return NULL;
+        return parse_hint(p, "y = 1; x = y");
     }
     /* a word or a number goes on no expression */
     bool operand =
@@ -303,9 +299,8 @@ static ast *show(parser *p)
         parse_assign_op(p) != PARSE_NO_ASSIGN) {
         parse_fail(p, part[0]->pos, part[0]->end, KV_E_USAGE,
                    "an attribute cannot be given a value");
-        kv_err_hint(p->e, "of the optimizer in use: kv.set_optimizer(update=True, "
-                          "learning_rate=0.01); else make a new value");
-        return NULL;
+        return parse_hint(p, "of the optimizer in use: kv.set_optimizer(update=True, "
+                             "learning_rate=0.01); else make a new value");
     }
     if (!part[0] || (parse_at_redirect(p) && !(part[1] = parse_redirect(p, NULL))))
         return NULL;

@@ -160,8 +160,8 @@ ast *parse_path_word(parser *p, const char *wanted)
     int n = parse_shown(p, pos, end);
     parse_fail(p, pos, end, KV_E_USAGE, "`%.*s` is no option", n, word);
     hint_output(word, (size_t)n, p->e);
-    kv_err_hint(p->e, "! before the line runs it in a shell; a file of this name stands in quotes");
-    return NULL;
+    return parse_hint(p,
+                      "! before the line runs it in a shell; a file of this name stands in quotes");
 }
 
 /* The end of s/RE/TO/ at pos, whose delimiter may be any sign; pos when it is something else, or
@@ -221,8 +221,8 @@ ast *parse_code(parser *p)
     parse_fail(p, pos, word->end, KV_E_USAGE, "there is no error code `%.*s`",
                parse_shown(p, pos, word->end), p->lx.src->text + pos);
     suggest_done(&near, p->e);
-    kv_err_hint(p->e, "codes: name, key, shape, dtype, value, index, usage, syntax, io, format, …");
-    return NULL;
+    return parse_hint(p,
+                      "codes: name, key, shape, dtype, value, index, usage, syntax, io, format, …");
 }
 
 /* ---- Blocks that shall fail ---- */
@@ -285,8 +285,7 @@ ast *parse_switch(parser *p)
         return NULL;
     if (!parse_is_word(p, "on") && !parse_is_word(p, "off")) {
         parse_unexpected(p, "on or off");
-        kv_err_hint(p->e, "`print` shows a text: print \"done\"");
-        return NULL;
+        return parse_hint(p, "`print` shows a text: print \"done\"");
     }
     return parse_text(p, pos, parse_peek(p)->end);
 }
@@ -306,8 +305,7 @@ ast *parse_explained(parser *p)
     const ast *outward = command_redirect_of(node, false); /* which cannot be undone */
     if (!command_is(call, COMMAND_EXPLAINED)) {
         parse_fail(p, node->pos, node->end, KV_E_USAGE, "explain has nothing to say of this");
-        kv_err_hint(p->e, "it explains init, push, pull, pushpull, broadcast and barrier");
-        return NULL;
+        return parse_hint(p, "it explains init, push, pull, pushpull, broadcast and barrier");
     }
     if (outward)
         return parse_fail(p, outward->pos, outward->end, KV_E_USAGE,

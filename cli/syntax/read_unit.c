@@ -9,7 +9,6 @@
 #include "base/suggest.h"
 #include "base/utf8.h"
 #include "session/containers.h"
-#include "session/session.h"
 #include "syntax/check.h"
 #include "syntax/command.h"
 #include "syntax/effect.h"
@@ -137,7 +136,7 @@ static int unknown_method(checker *c, const ast *node)
         if (command_can_be_called(one))
             suggest_add(&near, one->name);
     suggest_done(&near, c->e);
-    return kv_err_hint(c->e, "its methods are the commands: help"), KV_E_USAGE;
+    return kv_err_hint(c->e, "its methods are the commands: help");
 }
 
 /* Adds the variables into which a statement below the node may put an optimizer: by an assignment
@@ -179,15 +178,14 @@ static int check_other_meaning(checker *c, const ast *node)
     if (!(node->flags & AST_METHOD) && strcmp(name, "copyto") == 0) {
         source_err(&c->u->src, node->pos, node->end, c->e, KV_E_USAGE,
                    "copyto() is a method of the array whose elements are copied");
-        return kv_err_hint(c->e, "a.copyto(b), or b[:] = a, fills b"), KV_E_USAGE;
+        return kv_err_hint(c->e, "a.copyto(b), or b[:] = a, fills b");
     }
     bool largest = strcmp(name, "max") == 0;
     if ((node->flags & AST_METHOD) && (largest || strcmp(name, "min") == 0)) {
         source_err(&c->u->src, node->pos, node->end, c->e, KV_E_USAGE,
                    "the axis of .%s() has its name here", name);
         return kv_err_hint(c->e, "a.%s(axis=1); %s(a, b) compares element by element", name,
-                           largest ? "maximum" : "minimum"),
-               KV_E_USAGE;
+                           largest ? "maximum" : "minimum");
     }
     return KV_OK;
 }
@@ -282,8 +280,7 @@ static int not_called(checker *c, const ast *node)
     return kv_err_hint(c->e,
                        "%s * (…) multiplies, %s[…] takes a part; def %s(x): … makes a "
                        "function",
-                       name, name, name),
-           KV_E_USAGE;
+                       name, name, name);
 }
 
 /* Defines a function of the prelude, unless it was before. NULL: c has an error. */
@@ -332,22 +329,20 @@ static int check_function(checker *c, const ast *node)
                            : f->flags & FUNCTION_CHANGES
                                ? " changes the list l; concat(a, b) joins arrays"
                                : " asks the list l; nonzero(a == x) finds in an array";
-        kv_err_hint(c->e, "%s.%s(%s)%s", list ? "l" : f->params[0], name, list ? "x" : "…",
+        return kv_err_hint(c->e, "%s.%s(%s)%s", list ? "l" : f->params[0], name, list ? "x" : "…",
                            more);
-        return KV_E_USAGE;
     }
     if (f && !own && check_other_meaning(c, node))
         return c->e->code;
     if (f && (node->flags & AST_METHOD) && strcmp(name, "sort") == 0) {
         source_err(&c->u->src, node->pos, node->end, c->e, KV_E_USAGE,
                    "there is no sorting in place");
-        return kv_err_hint(c->e, "l = sorted(l) of a list, a = sort(a) of an array"), KV_E_USAGE;
+        return kv_err_hint(c->e, "l = sorted(l) of a list, a = sort(a) of an array");
     }
     if (called && strcmp(name, "type") == 0) {
         source_err(&c->u->src, node->pos, node->end, c->e, KV_E_USAGE,
                    "only a store has the attribute `type`");
-        return kv_err_hint(c->e, "kv = mx.kv.create('local'); kv.type; type(x) is the class of x"),
-               KV_E_USAGE;
+        return kv_err_hint(c->e, "kv = mx.kv.create('local'); kv.type; type(x) is the class of x");
     }
     /* dicts have update, and so have optimizers */
     bool other = called && strcmp(name, "update") == 0 && node->kid[0]->kind == AST_NAME &&
@@ -372,7 +367,7 @@ static int check_function(checker *c, const ast *node)
                attribute ? "attribute" : "function", name);
     if (called)
         hint_file(c, node);
-    if (hint_function(name, c->e))
+    if (hint_word("function", name, strlen(name), c->e))
         return c->e->code;
     if (called)
         hint_dict(c, node);
@@ -391,8 +386,7 @@ static int check_function(checker *c, const ast *node)
     if (attribute) {
         suggest_done(&near, c->e);
         return kv_err_hint(c->e, "an array has shape, size, ndim, dtype, T, ctx and others; a "
-                                 "function is called: x.mean()"),
-               c->e->code;
+                                 "function is called: x.mean()");
     }
     bool all = check_compares(c->s);
     for (int64_t i = 0; i < c->functions.cap && all; i++)
@@ -416,7 +410,7 @@ static int check_call(checker *c, const ast *node)
         return rc;
     source_err(&c->u->src, base->pos, base->end, &module, KV_E_UNSUPPORTED,
                "there is no module `%s`", base->u.text);
-    if (!hint_module(base->u.text, &module))
+    if (!hint_word("module", base->u.text, strlen(base->u.text), &module))
         return rc;
     *c->e = module;
     return module.code;
@@ -477,8 +471,7 @@ static int check_updater(checker *c, const ast *name, const char *what)
     return kv_err_hint(c->e,
                        "define one: updater %s { stored += input }; help optimizer lists "
                        "those of the library",
-                       name->u.text),
-           c->e->code;
+                       name->u.text);
 }
 
 static int check_command(checker *c, const ast *node)
@@ -662,7 +655,6 @@ static void hint_shell_word(const parser *p, kv_err *e)
 static int read_text(session *s, unit **out, const char *name, char *text, size_t n, int line,
                      bool *incomplete, const shell_words *words, kv_err *e)
 {
-    parser p;
     if (n > SOURCE_MAX) {
         mem_free(text);
         return kv_err_set(e, KV_E_VALUE, "%s is larger than 4 GB, which is the most for a script",
@@ -673,6 +665,7 @@ static int read_text(session *s, unit **out, const char *name, char *text, size_
     u->src.line = line;
     *out = u;
     TRY(check_utf8(&u->src, e));
+    own_parser p;
     parse_init(&p, &u->src, &u->nodes, e);
     p.is_function = is_function;
     p.hidden_word = command_hidden;
@@ -685,7 +678,6 @@ static int read_text(session *s, unit **out, const char *name, char *text, size_
         *incomplete = !u->body && p.lx.incomplete;
     if (!u->body && p.lx.incomplete && p.is_open)
         hint_shell_word(&p, e);
-    parse_release(&p);
     if (!u->body)
         return e->code;
     return s->source_depth > 0 ? KV_OK : check(s, u, e); /* with the text that sources it */
@@ -720,11 +712,11 @@ bool unit_is_complete(const char *text, size_t n)
 
 void unit_cursor(parse_cursor *out, arena *nodes, const char *text, size_t n)
 {
-    parser p;
     source src = {.name = "", .text = text, .len = (uint32_t)n, .line = 1, .col = 1};
     *out = (parse_cursor){0};
     if (n > SOURCE_MAX)
         return;
+    own_parser p;
     parse_init(&p, &src, nodes, &(kv_err){0});
     p.lx.cursor = true;
     p.cursor = out;
@@ -732,7 +724,6 @@ void unit_cursor(parse_cursor *out, arena *nodes, const char *text, size_t n)
     statement_parse_all(&p);
     (void)kv_assert(out->pos <= out->word && out->word <= n && out->statement <= n,
                     "the cursor behind %zu bytes is in a word at %u", n, out->word);
-    parse_release(&p);
 }
 
 unit *unit_source(parser *p, const ast *path)

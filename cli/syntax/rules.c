@@ -5,7 +5,6 @@
 #include <string.h>
 #include <strings.h>
 
-#include "base/suggest.h"
 #include "kvstore.h"
 #include "lang/parse.h"
 #include "syntax/effect.h"
@@ -122,8 +121,7 @@ int updater_of_def(rule_ast **out, const source *src, const ast *def, arena *a, 
         return kv_err_hint(e,
                            "an updater has three parameters and an indented block: "
                            "def %s(key, grad, weight): … weight -= 0.1 * grad",
-                           def->u.text),
-               KV_E_USAGE;
+                           def->u.text);
     }
     TRY(parse_rule_at(out, src, def->pos, a, e));
     return rule_check(*out, src, a, e);

@@ -232,6 +232,8 @@ bool parse_deeper(parser *p, uint32_t pos);
 /* The error "…" at a place; returns NULL. */
 ast *parse_fail(parser *p, uint32_t pos, uint32_t end, kv_code code, const char *fmt, ...)
     __attribute__((format(printf, 5, 6)));
+/* Adds a hint to it; NULL. */
+#define parse_hint(p, ...) (kv_err_hint((p)->e, __VA_ARGS__), (ast *)NULL)
 /* "`x` stands where a value is needed": what was `wanted` instead of the next token; at the end of
  * the text, which bracket is open or that something is missing; for a TOK_BAD why it is none. */
 ast *parse_unexpected(parser *p, const char *wanted);

@@ -133,7 +133,7 @@ static int take_place(session *s, const ast *call, bench_place *p, kv_err *e)
     const ast *node = command_option_of(call, "ctx");
     value where;
     int code;
-    if (node && (code = eval_devices(s, node, &where, e)) == KV_OK) {
+    if (node && (code = eval_contexts(s, node, &where, e)) == KV_OK) {
         code = take_devices(s, node, &where, p, e);
         value_release(&where);
     }
