@@ -52,20 +52,19 @@ static int cut_words(plan *p, const ast *at, const words *all, kv_err *e)
     if (to < 0) {
         unit_err(p->o.s, at, e, KV_E_USAGE, "OUT is missing: no word ends as a file to write");
         hint_npy(all, e);
-        return kv_err_hint(e, OUTPUT_ENDINGS), KV_E_USAGE;
+        return kv_err_hint(e, OUTPUT_ENDINGS);
     }
     if (to == 0 && all->n > 1) { /* most likely an ending that is not written */
         unit_err(p->o.s, all->items[all->n - 1].at, e, KV_E_USAGE,
                  "\"%s\" does not end as a file to write", all->items[all->n - 1].text);
         hint_npy(all, e);
-        return kv_err_hint(e, OUTPUT_ENDINGS), KV_E_USAGE;
+        return kv_err_hint(e, OUTPUT_ENDINGS);
     }
     if (to == 0) {
         unit_err(p->o.s, all->items[0].at, e, KV_E_USAGE, "no checkpoint stands before OUT, \"%s\"",
                  all->items[0].text);
         return kv_err_hint(e, "convert CKPT OUT: the last word that ends as a file to write is "
-                              "OUT, and patterns of keys stand behind it"),
-               KV_E_USAGE;
+                              "OUT, and patterns of keys stand behind it");
     }
     p->inputs = (words){all->items, to, to};
     p->o.to = all->items[to];
@@ -375,7 +374,7 @@ static int no_number(const checkpoint_entry *t, const kv_array *a, const void *d
     tensor_words_number(&number, tensor_type_of(kv_array_dtype(a)), data, i);
     kv_err_set(e, KV_E_VALUE, "\"%.200s\" is %s at %s, which %s cannot hold", t->name,
                buf_text(&number), buf_text(&text), tensor_type_name(t->type));
-    return kv_err_hint(e, LOSSES_HINT), KV_E_VALUE;
+    return kv_err_hint(e, LOSSES_HINT);
 }
 
 /* A row_sparse key is written with all its rows. */
@@ -546,8 +545,7 @@ static int save_whole(session *s, kv *store, const char *path, kv_err *e)
     int rc = file_kind_check_keeps(path, "store", e);
     if (rc)
         return kv_err_hint(e, "save FILE.kvs keeps the store, save FILE.safetensors its values; "
-                              "pull KEY > FILE.npy writes one value"),
-               rc;
+                              "pull KEY > FILE.npy writes one value");
     if (session_would(s, "write", path))
         return KV_OK;
     rc = save_store(store, path, e);
@@ -568,7 +566,7 @@ int cmd_save(session *s, const ast *call, result *out, kv_err *e)
         return unit_at(s, call->kid[0], e);
     if (kv_num_keys(store) == 0) {
         unit_err(s, call, e, KV_E_VALUE, "the store holds no keys");
-        return kv_err_hint(e, "kvctl -s FILE begins with those of a file"), KV_E_VALUE;
+        return kv_err_hint(e, "kvctl -s FILE begins with those of a file");
     }
     int rc = command_option_of(call, "patch-from") ? save_patch(&o, store, e)
              : is_whole(call, o.to.text)           ? save_whole(s, store, o.to.text, e)

@@ -72,7 +72,7 @@ static int end(session *s, kv_err *e)
     if (s->profiles)
         return cmd_profile_end(s, e);
     kv_err_set(e, KV_E_VALUE, "no profile is being taken");
-    return kv_err_hint(e, "profile FILE begins one"), KV_E_VALUE;
+    return kv_err_hint(e, "profile FILE begins one");
 }
 
 int cmd_profile(session *s, const ast *call, result *out, kv_err *e)

@@ -26,13 +26,13 @@ static int to_disk(session *s, kv_err *e)
 {
     if (!s->state.path) {
         kv_err_set(e, KV_E_VALUE, "there is no file of -s to be written");
-        return kv_err_hint(e, "save FILE writes the store to a file of its own"), KV_E_VALUE;
+        return kv_err_hint(e, "save FILE writes the store to a file of its own");
     }
     const char *used = s->stores[s->current].name;
     if (strcmp(used, "kv") != 0) {
         kv_err_set(e, KV_E_VALUE, "\"%s\" keeps the store kv, and %s is in use", s->state.path,
                    used);
-        return kv_err_hint(e, "save FILE writes the store in use"), KV_E_VALUE;
+        return kv_err_hint(e, "save FILE writes the store in use");
     }
     return session_would(s, "write", s->state.path) ? KV_OK : s->state.save(s->state.arg, s, e);
 }
@@ -79,12 +79,11 @@ int cmd_undo(session *s, const ast *call, result *out, kv_err *e)
     TRY(session_store(s, &store, e));
     if (kv_in_transaction(store)) {
         kv_err_set(e, KV_E_VALUE, "a transaction is taken back as a whole");
-        return kv_err_hint(e, "rollback takes back all since begin"), KV_E_VALUE;
+        return kv_err_hint(e, "rollback takes back all since begin");
     }
     if (!s->state.path) {
         kv_err_set(e, KV_E_VALUE, "nothing was kept to go back to");
-        return kv_err_hint(e, "begin before a change keeps it for a rollback, and so does -s FILE"),
-               KV_E_VALUE;
+        return kv_err_hint(e, "begin before a change keeps it for a rollback, and so does -s FILE");
     }
     if (session_can_undo(s))
         return cmd_rollback(s, call, out, e);
@@ -93,8 +92,7 @@ int cmd_undo(session *s, const ast *call, result *out, kv_err *e)
                           s->state.path);
     kv_err_set(e, KV_E_VALUE, "undo takes back one statement, and several changed the store");
     return kv_err_hint(e, "rollback takes back all since \"%s\" was opened or written",
-                       s->state.path),
-           KV_E_VALUE;
+                       s->state.path);
 }
 
 /* ---- Keys that go ---- */
@@ -248,7 +246,7 @@ static int add_values(pairs *p, const ast *node, kv_key key, value v, bool sever
     if (value_is_several(v)) {
         kv_err_set(e, KV_E_DTYPE, "%s of %lld stands where one array is needed", value_kind_name(v),
                    (long long)v.u.list->n);
-        return kv_err_hint(e, "stack([a, b]) makes one array of several"), KV_E_DTYPE;
+        return kv_err_hint(e, "stack([a, b]) makes one array of several");
     }
     if (p->in_place && v.kind == VALUE_ARRAY)
         return pairs_fill(p, key, v, e);
@@ -268,13 +266,11 @@ static int wrong_count(session *s, const ast *node, int64_t keys, int64_t values
     if (one->kind == VALUE_LIST || *text == '[')
         return kv_err_hint(e,
                            "a bracket of numbers only is one array; [a, b, c] of arrays holds one "
-                           "for each key"),
-               KV_E_VALUE;
+                           "for each key");
     return kv_err_hint(e,
                        one->kind == VALUE_ARRAY ? "the same for each key: [%.*s]*%lld"
                                                 : "the same for each key: [array(%.*s)]*%lld",
-                       (int)(node->end - node->pos), text, (long long)keys),
-           KV_E_VALUE;
+                       (int)(node->end - node->pos), text, (long long)keys);
 }
 
 /* Values for a list of keys: one each, as separate arguments or as one list. single: the
@@ -419,7 +415,7 @@ static int since_check(session *s, const ast *call, kv_err *e)
         return KV_OK;
     if (!command_option_of(call, "out")) {
         unit_err(s, since, e, KV_E_USAGE, "--since needs --out, the arrays that hold the round");
-        return kv_err_hint(e, "none at first: pull KEYS --out w --since none -> r"), KV_E_USAGE;
+        return kv_err_hint(e, "none at first: pull KEYS --out w --since none -> r");
     }
     if (command_option_of(call, "ignore-sparse"))
         return unit_err(s, since, e, KV_E_USAGE, "--since fills no row_sparse arrays");

@@ -620,8 +620,7 @@ int explain_begin(explainer *x, session *s, const char *what, kv *store, const k
     bool compressed = compression_of(store, how) != NULL;
     if (x->trial && kv_in_transaction(store)) {
         kv_err_set(e, KV_E_VALUE, "a transaction is open, and explaining a command needs one");
-        kv_err_hint(e, "commit or rollback first; `explain on` explains inside of one");
-        return e->code;
+        return kv_err_hint(e, "commit or rollback first; `explain on` explains inside of one");
     }
     for (int64_t i = 0; i < keys->n && i < EXPLAIN_KEYS; i++) {
         if (!cluster)

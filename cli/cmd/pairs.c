@@ -119,8 +119,7 @@ static int for_nothing(const filling *f, kv_err *e)
              text);
     if (f->node->kind == AST_INDEX)
         kv_err_hint(e, "%s = …", text);
-    kv_err_hint(e, "fill one that has a name: out=w");
-    return KV_E_USAGE;
+    return kv_err_hint(e, "fill one that has a name: out=w");
 }
 
 /* held: something refers to v, or to what holds it. */
@@ -287,8 +286,7 @@ static int list_end(buf *names, int64_t n, kv_err *e)
 {
     if (n > 3)
         buf_printf(names, " and %lld more", (long long)(n - 3));
-    kv_err_hint(e, "%s", buf_text(names));
-    return e->code;
+    return kv_err_hint(e, "%s", buf_text(names));
 }
 
 /* The names of file a that match and that b lacks; *n of them, listed. */
@@ -497,8 +495,7 @@ static int suggest_longer(kv *store, kv_err *e)
     if (n <= SUGGEST_MAX)
         return suggest_done(&longer, e), e->code;
     return kv_err_hint(e, "%lld keys begin so, among them %.80s: list %s*", (long long)n,
-                       longer.names[0], e->key_name),
-           e->code;
+                       longer.names[0], e->key_name);
 }
 
 void pairs_suggest(kv *store, kv_err *e)

@@ -243,13 +243,12 @@ static int check_one(const char *path, const result *r, int64_t n, kv_err *e)
         kv_err_set(e, KV_E_USAGE, "\"%s\" holds one array, there are %lld keys", path,
                    (long long)n);
         return kv_err_hint(e, "a file for each: > grad-{key}.csv; one for all: .safetensors, "
-                              ".ndjson"),
-               KV_E_USAGE;
+                              ".ndjson");
     }
     if (value_is_several(r->v) && n != 1) {
         kv_err_set(e, KV_E_DTYPE, "\"%s\" holds one array, and this is a list of %lld", path,
                    (long long)n);
-        return kv_err_hint(e, ".ndjson holds an array a line"), KV_E_DTYPE;
+        return kv_err_hint(e, ".ndjson holds an array a line");
     }
     return KV_OK;
 }
@@ -298,7 +297,7 @@ static int make_parts(session *s, parts *p, const char *path, const result *r, k
     if (kind == FILE_SAFETENSORS && !r->keys && items != &r->v) {
         kv_err_set(e, KV_E_DTYPE, "the arrays in \"%s\" have names, those of a list have none",
                    path);
-        return kv_err_hint(e, ".ndjson holds an array a line"), KV_E_DTYPE;
+        return kv_err_hint(e, ".ndjson holds an array a line");
     }
     TRY(kind == FILE_NDJSON || kind == FILE_SAFETENSORS ? KV_OK : check_one(path, r, n, e));
     if (!(p->arrays = mem_zalloc(n, sizeof *p->arrays, e)))
@@ -469,8 +468,7 @@ static int check_keys(const char *path, const parts *p, kv_err *e)
     kv_err_set(e, KV_E_VALUE,
                "\"%s\" holds %lld keys, which one array without a name would replace", path,
                (long long)n);
-    return kv_err_hint(e, "kvctl -s FILE -c 'init KEY VALUE' adds one; else remove the file first"),
-           KV_E_VALUE;
+    return kv_err_hint(e, "kvctl -s FILE -c 'init KEY VALUE' adds one; else remove the file first");
 }
 
 static int save_one(session *s, written *w, const char *path, const result *r, order o, kv_err *e)

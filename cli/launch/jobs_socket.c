@@ -70,7 +70,7 @@ int jobs_folder_open(bool makes, int *dir, kv_err *e)
                    (unsigned)s.st_mode & 0777);
     if (e->code) {
         close(fd);
-        return kv_err_hint(e, "$KVCTL_JOBS names another folder"), KV_E_IO;
+        return kv_err_hint(e, "$KVCTL_JOBS names another folder");
     }
     *dir = fd;
     return KV_OK;
@@ -363,7 +363,7 @@ int door_open(launch_door *d, const launch_options *o, kv_err *e)
         close(d->dir);
     if (why.code == KV_E_BUSY) {
         *e = why;
-        return kv_err_hint(e, "kvctl jobs lists it; --name gives this one another name"), KV_E_BUSY;
+        return kv_err_hint(e, "kvctl jobs lists it; --name gives this one another name");
     }
     terminal_say("kvctl: the job runs, and nobody can attach to it: %s", why.text);
     return KV_OK;

@@ -135,21 +135,20 @@ static int judge_question(probe *p, const char *host, const launch_options *o, k
     case NO_MPI:
         kv_err_set(e, KV_E_UNSUPPORTED, "launch: host \"%s\" has neither orted nor prted in $PATH",
                    host);
-        return kv_err_hint(e, "one belongs to Open MPI: apt-get install openmpi-bin"),
-               KV_E_UNSUPPORTED;
+        return kv_err_hint(e, "one belongs to Open MPI: apt-get install openmpi-bin");
     case NO_PROGRAM:
         kv_err_set(e, KV_E_UNSUPPORTED, "launch: host \"%s\" has no such kvctl as this one", host);
-        return kv_err_hint(e, "it lies at the same place on all hosts"), KV_E_UNSUPPORTED;
+        return kv_err_hint(e, "it lies at the same place on all hosts");
     case NO_RSYNC:
         kv_err_set(e, KV_E_UNSUPPORTED, "launch: host \"%s\" has no rsync in $PATH", host);
-        return kv_err_hint(e, "apt-get install rsync"), KV_E_UNSUPPORTED;
+        return kv_err_hint(e, "apt-get install rsync");
     case NO_FOLDER:
         if (o->sync_folder)
             return kv_err_set(e, KV_E_IO, "launch: host \"%s\" cannot make \"%s\"", host,
                               o->sync_folder);
         kv_err_set(e, KV_E_IO, "launch: host \"%s\" has no folder \"%s\"", host,
                    getcwd(folder, sizeof folder) ? folder : ".");
-        return kv_err_hint(e, "--sync-dst-dir DIR copies this folder there"), KV_E_IO;
+        return kv_err_hint(e, "--sync-dst-dir DIR copies this folder there");
     default:
         return kv_err_set(e, KV_E_PEER, "launch: host \"%s\" cannot be reached: %s", host,
                           last_words(p));

@@ -64,14 +64,15 @@ int kv_err_set(kv_err *e, kv_code code, const char *fmt, ...)
     return code;
 }
 
-void kv_err_hint(kv_err *e, const char *fmt, ...)
+int kv_err_hint(kv_err *e, const char *fmt, ...)
 {
     if (!e || e->code == KV_OK || e->hint[0])
-        return;
+        return e ? e->code : KV_OK;
     va_list ap;
     va_start(ap, fmt);
     put_text(e->hint, sizeof e->hint, fmt, ap);
     va_end(ap);
+    return e->code;
 }
 
 void kv_err_at(kv_err *e, const char *file, int line, int col, int end)

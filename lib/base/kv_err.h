@@ -85,11 +85,12 @@ int kv_err_set(kv_err *e, kv_code code, const char *fmt, ...)
 /* The same with an argument list. */
 int kv_err_vset(kv_err *e, kv_code code, const char *fmt, va_list ap);
 
-/* These four add to an error, and have no result: without an e they know no code, so a function
- * that ends with one names its code itself: return kv_err_hint(e, "..."), KV_E_VALUE. */
+/* These four add to an error. */
 
-/* Sets the hint, unless e holds no error or has a hint already. */
-void kv_err_hint(kv_err *e, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* Sets the hint, unless e holds no error or has a hint already. Returns the code of e, so that a
+ * function may end with it. Without an e it knows none, and a function that may get none names its
+ * code itself: return kv_err_hint(e, "..."), KV_E_VALUE. */
+int kv_err_hint(kv_err *e, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 /* Sets the place, unless e holds no error or has a place already. */
 void kv_err_at(kv_err *e, const char *file, int line, int col, int end);
