@@ -315,8 +315,7 @@ static const char *saved_key(const void *keys, int64_t i, tensor_type *type)
 static int describe_key(const kv_info *info, checkpoint_entry *to, result *out, kv_err *e)
 {
     char number[NUM_TEXT_MAX];
-    const char *name = info->key.name ? info->key.name : number;
-    number[num_int(number, info->key.id)] = '\0';
+    const char *name = named_key(info->key, number);
     int64_t *shape = arena_alloc(&out->names, (size_t)info->ndim * sizeof *shape, e);
     const char *copy = arena_text(&out->names, name, strlen(name), e);
     if (!shape || !copy)
@@ -512,16 +511,12 @@ static int save_patch(target *o, kv *store, kv_err *e)
 {
     static const char *const options[] = {"shard-size", "force"};
     const ast *node = command_option_of(o->call, "patch-from");
-    const char *from = eval_word(o->s, node, "a checkpoint", o->out, e);
     own_checkpoint *a = NULL;
-    if (!from)
-        return e->code;
     for (size_t i = 0; i < sizeof options / sizeof *options; i++)
         if (command_option_of(o->call, options[i]))
             return unit_err(o->s, o->call, e, KV_E_USAGE, "a patch is one file: no --%s",
                             options[i]);
-    if (checkpoint_open(&a, from, &(checkpoint_options){.weights = true}, e))
-        return unit_at(o->s, node, e);
+    TRY(choose_open(o->s, node, false, o->out, &a, e));
     TRY(patches_check_place(o->s, &o->to, a, e));
     return save_patch_from(o, store, a, e);
 }

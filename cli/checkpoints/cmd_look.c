@@ -348,8 +348,7 @@ static int stat_key(void *arg, const kv_field *f, int n, kv_err *e)
     own_array *a = NULL;
     tensor_stat stat;
     (void)n;
-    number[num_int(number, key.id)] = '\0';
-    const char *name = key.name ? key.name : number;
+    const char *name = named_key(key, number);
     if (!choose_takes(x->chosen, name))
         return KV_OK;
     TRY(session_interrupted(x->s, e));

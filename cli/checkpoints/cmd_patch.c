@@ -212,11 +212,9 @@ static int read_words(request *r, kv_err *e)
 static int apply_to(request *r, const patches *p, const patch_options *how, patch_misfits *wrong,
                     kv_err *e)
 {
-    const checkpoint_options weights = {.weights = true};
     own_checkpoint *a = NULL;
     target *o = &r->o;
-    if (checkpoint_open(&a, r->base.text, &weights, e))
-        return unit_at(o->s, r->base.at, e);
+    TRY(choose_open_word(o->s, &r->base, false, &a, e));
     target_plan_files(o, a);
     int rc =
         PROGRESS("apply", 0, patch_apply(o->to.text, p->items, p->n, a, &o->how, how, wrong, e));

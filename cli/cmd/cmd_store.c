@@ -319,7 +319,7 @@ static int make_pairs(session *s, const ast *call, kv *store, key_list *keys, bo
                       call_outs *to, pairs *p, kv_err *e)
 {
     const ast *list = call->kid[1];
-    OWN(value_files_close) value_files files = {0};
+    own_value_files files = {0};
     TRY(value_files_open(&files, s, call, e));
     if (files.n > 0) {
         *to = *to == IN_PLACE ? NEW_OUTS : *to;
@@ -537,37 +537,26 @@ static void warn_ignored(session *s, const ast *into, int64_t ignored)
 static int look(session *s, const ast *call, result *out, kv_err *e)
 {
     kv *store;
-    key_list keys;
+    own_key_list keys = {0};
     int64_t rounds[2];
     TRY(session_store(s, &store, e));
     TRY(eval_keys(s, call->kid[0], &keys, e));
     out->names = keys.names; /* the names of the result's keys */
     keys.names = (arena){0};
-    int rc = record_keys(s, out, keys.keys, keys.n, e);
-    if (rc == KV_OK && keys.list)
-        rc = result_for_keys(out, keys.n, e);
-    for (int64_t i = 0; i < keys.n && rc == KV_OK; i++) {
-        value v;
+    TRY(record_keys(s, out, keys.keys, keys.n, e));
+    TRY(keys.list ? result_for_keys(out, keys.n, e) : KV_OK);
+    for (int64_t i = 0; i < keys.n; i++) {
         kv_array *a;
-        if ((rc = session_interrupted(s, e)) ||
-            (rc = kv_peek(store, &keys.keys[i], &a, rounds, e)) || (rc = value_array(&v, a, e)))
-            break;
+        if (session_interrupted(s, e) || kv_peek(store, &keys.keys[i], &a, rounds, e) ||
+            value_array(keys.list ? &out->v.u.list->items[i] : &out->v, a, e))
+            return unit_at(s, call->kid[0], e);
         if (rounds[0] != rounds[1])
             session_note(s, "parts of it are of the rounds %lld to %lld, others came meanwhile",
                          (long long)rounds[0], (long long)rounds[1]);
-        if (keys.list) {
-            out->keys[i] = keys.keys[i];
-            out->v.u.list->items[i] = v;
-        } else {
-            out->has_key = true;
-            out->key = keys.keys[i];
-            out->v = v;
-        }
+        out->has_key = !keys.list;
+        *(keys.list ? &out->keys[i] : &out->key) = keys.keys[i];
     }
-    if (rc)
-        unit_at(s, call->kid[0], e);
-    key_list_release(&keys);
-    return rc;
+    return KV_OK;
 }
 
 int cmd_pull(session *s, const ast *call, result *out, kv_err *e)
@@ -636,7 +625,7 @@ static int result_outs(kv *store, const key_list *keys, const pairs *in, pairs *
 typedef int both_call(kv *, const kv_key *, int64_t, kv_array *const *, const kv_key *, int64_t,
                       kv_array *const *, const kv_call *, kv_err *);
 
-/* single: one array a key. */
+/* single: one array a key. run: NULL for init, which is single, and push. */
 static int call_with_pairs(session *s, const ast *call, bool single, call_outs to, both_call *run,
                            result *out, kv_err *e)
 {
@@ -661,7 +650,8 @@ static int call_with_pairs(session *s, const ast *call, bool single, call_outs t
     explainer x = {0};
     rc = explain_begin(&x, s, command_name(call), store, &keys, &p, to == IN_PLACE ? &p : &outs, e);
     if (rc == KV_OK && x.makes_call &&
-        (rc = run(store, p.keys, p.n, p.arrays, outs.keys, outs.n, outs.arrays, &how, e))) {
+        (rc = run ? run(store, p.keys, p.n, p.arrays, outs.keys, outs.n, outs.arrays, &how, e)
+                  : (single ? kv_init : kv_push)(store, p.keys, p.n, p.arrays, &how, e))) {
         hint_transpose(s, call, &p, store, e);
         if (into && rc == KV_E_SHAPE)
             unit_at(s, pairs_misfit(&outs, store), e);
@@ -674,38 +664,22 @@ static int call_with_pairs(session *s, const ast *call, bool single, call_outs t
     return KV_OK;
 }
 
-static int init_keys(kv *store, const kv_key *keys, int64_t n, kv_array *const *arrays,
-                     const kv_key *none, int64_t nouts, kv_array *const *outs, const kv_call *how,
-                     kv_err *e)
-{
-    (void)none, (void)nouts, (void)outs;
-    return kv_init(store, keys, n, arrays, how, e);
-}
-
-static int push_keys(kv *store, const kv_key *keys, int64_t n, kv_array *const *arrays,
-                     const kv_key *none, int64_t nouts, kv_array *const *outs, const kv_call *how,
-                     kv_err *e)
-{
-    (void)none, (void)nouts, (void)outs;
-    return kv_push(store, keys, n, arrays, how, e);
-}
-
 /* Runs the call of some keys whose values stand in files. */
 static int run_files(session *s, const ast *call, const value_files *f, kv *store,
-                     const key_list *keys, int64_t from, int64_t to, both_call *run,
-                     const kv_call *how, kv_err *e)
+                     const key_list *keys, int64_t from, int64_t to, bool init, const kv_call *how,
+                     kv_err *e)
 {
     own_pairs p = {0};
     if (value_files_pairs(f, keys, from, to, &p, e))
         return unit_at(s, call->kid[1], e);
-    int rc = run(store, p.keys, p.n, p.arrays, NULL, 0, NULL, how, e);
+    int rc = (init ? kv_init : kv_push)(store, p.keys, p.n, p.arrays, how, e);
     return rc ? place_error(s, call, &p, store, e) : KV_OK;
 }
 
 /* A call whose values stand in files that memory need not hold: batch by batch, after all that the
  * headers show was checked. */
 static int run_batches(session *s, const ast *call, const value_files *f, kv *store,
-                       const key_list *keys, bool init, both_call *run, kv_err *e)
+                       const key_list *keys, bool init, kv_err *e)
 {
     kv_call how;
     int64_t at = 0, next, ignored = 0;
@@ -715,12 +689,12 @@ static int run_batches(session *s, const ast *call, const value_files *f, kv *st
     /* Its call fails with a sentence of its own, unless a plugin's type takes it: then it is done,
      * and is left out below. */
     if (!rc && misfit >= 0)
-        rc = run_files(s, call, f, store, keys, misfit, misfit + 1, run, &how, e);
+        rc = run_files(s, call, f, store, keys, misfit, misfit + 1, init, &how, e);
     for (; !rc && at < keys->n; at = next) {
         next = at == misfit ? at + 1 : value_files_batch(f, keys, at);
         if (at < misfit && misfit < next)
             next = misfit;
-        if (at != misfit && (rc = run_files(s, call, f, store, keys, at, next, run, &how, e)))
+        if (at != misfit && (rc = run_files(s, call, f, store, keys, at, next, init, &how, e)))
             break;
         if (next < keys->n)
             rc = stop_check(e);
@@ -733,38 +707,33 @@ static int run_batches(session *s, const ast *call, const value_files *f, kv *st
 }
 
 /* init and push: values from files stream through, others are made first. */
-static int init_or_push(session *s, const ast *call, bool init, both_call *run, result *out,
-                        kv_err *e)
+static int init_or_push(session *s, const ast *call, bool init, result *out, kv_err *e)
 {
     kv *store;
-    value_files f;
-    key_list keys = {0};
+    own_value_files f = {0};
+    own_key_list keys = {0};
     TRY(session_store(s, &store, e));
     TRY(value_files_open(&f, s, call, e));
-    if (f.n == 0 || s->explanation) {
-        value_files_close(&f);
-        return call_with_pairs(s, call, init, NO_OUTS, run, out, e);
-    }
+    if (f.n == 0 || s->explanation)
+        return call_with_pairs(s, call, init, NO_OUTS, NULL, out, e);
     int rc = value_files_keys(&f, s, call, store, init, &keys, e);
-    if (rc == KV_OK && (rc = record_keys(s, out, keys.keys, keys.n, e)) == KV_OK)
-        rc = run_batches(s, call, &f, store, &keys, init, run, e);
-    if (rc == KV_OK && init && named_is_pattern(call->kid[0])) /* a copy has the metadata, too */
-        rc = named_metadata(store, f.files[0], e);
     out->names = keys.names; /* the names of the record */
     keys.names = (arena){0};
-    key_list_release(&keys);
-    value_files_close(&f);
-    return rc;
+    TRY(rc);
+    TRY(record_keys(s, out, keys.keys, keys.n, e));
+    TRY(run_batches(s, call, &f, store, &keys, init, e));
+    bool copies = init && named_is_pattern(call->kid[0]); /* a copy has the metadata, too */
+    return copies ? named_metadata(store, f.files[0], e) : KV_OK;
 }
 
 int cmd_init(session *s, const ast *call, result *out, kv_err *e)
 {
-    return init_or_push(s, call, true, init_keys, out, e);
+    return init_or_push(s, call, true, out, e);
 }
 
 int cmd_push(session *s, const ast *call, result *out, kv_err *e)
 {
-    return init_or_push(s, call, false, push_keys, out, e);
+    return init_or_push(s, call, false, out, e);
 }
 
 int cmd_pushpull(session *s, const ast *call, result *out, kv_err *e)

@@ -7,7 +7,6 @@
 #include "base/buf.h"
 #include "base/map.h"
 #include "base/mem.h"
-#include "base/num.h"
 #include "base/suggest.h"
 #include "checkpoint/checkpoint_write.h"
 #include "eval/eval.h"
@@ -243,7 +242,6 @@ int value_files_open(value_files *f, session *s, const ast *call, kv_err *e)
 {
     const ast *list = call->kid[1];
     bool named = list->n > 0, several = named_is_pattern(call->kid[0]);
-    *f = (value_files){0};
     for (uint32_t i = 0; i < list->n; i++)
         named &= list->kid[i]->kind == AST_FILE;
     if (!named)
@@ -252,10 +250,7 @@ int value_files_open(value_files *f, session *s, const ast *call, kv_err *e)
         return KV_E_MEMORY;
     for (uint32_t i = 0; i < list->n && named; i++) {
         checkpoint *one;
-        if (load_named(s, list->kid[i], &one, e)) {
-            value_files_close(f);
-            return e->code;
-        }
+        TRY(load_named(s, list->kid[i], &one, e));
         named = one != NULL;
         if (named)
             f->files[f->n++] = one;
@@ -267,13 +262,6 @@ int value_files_open(value_files *f, session *s, const ast *call, kv_err *e)
 }
 
 /* ---- Keys ------------------------------------------------------------------------------------ */
-
-static const char *name_of(const kv_key *key, char number[NUM_TEXT_MAX])
-{
-    if (!key->name)
-        num_int(number, key->id);
-    return key->name ? key->name : number;
-}
 
 /* Adds a name to a list of names in a hint. */
 static void list_one(buf *names, int64_t *n, const char *name)
@@ -329,7 +317,7 @@ static int check_known(kv *store, const value_files *f, const key_list *keys, kv
     for (int64_t i = 0; i < keys->n; i++) {
         kv_info info;
         if (kv_find(store, &keys->keys[i], &info, &(kv_err){0}))
-            list_one(&names, &n, name_of(&keys->keys[i], number));
+            list_one(&names, &n, named_key(keys->keys[i], number));
     }
     if (n == 0)
         return KV_OK;
@@ -359,7 +347,7 @@ int value_files_keys(const value_files *f, session *s, const ast *call, kv *stor
             bare_codes bare = {0};
             for (int64_t i = 0; i < keys->n; i++)
                 bare_codes_count(&bare, f->files[j],
-                                 checkpoint_find(f->files[j], name_of(&keys->keys[i], number)));
+                                 checkpoint_find(f->files[j], named_key(keys->keys[i], number)));
             bare_codes_tell(s, &bare);
         }
     }
@@ -380,10 +368,10 @@ int value_files_pairs(const value_files *f, const key_list *keys, int64_t from, 
     return KV_OK;
 }
 
-static const tensor_info *tensor_of(const checkpoint *c, const kv_key *key)
+static const tensor_info *tensor_of(const checkpoint *c, kv_key key)
 {
     char number[NUM_TEXT_MAX];
-    int64_t i = checkpoint_find(c, name_of(key, number));
+    int64_t i = checkpoint_find(c, named_key(key, number));
     return i < 0 ? NULL : checkpoint_at(c, i);
 }
 
@@ -392,7 +380,7 @@ int64_t value_files_batch(const value_files *f, const key_list *keys, int64_t fr
     int64_t bytes = 0, to = from;
     while (to < keys->n && (bytes < BATCH_BYTES || to == from)) {
         for (int64_t j = 0; j < f->n; j++) {
-            const tensor_info *t = tensor_of(f->files[j], &keys->keys[to]);
+            const tensor_info *t = tensor_of(f->files[j], keys->keys[to]);
             bytes += t ? t->bytes : 0;
         }
         to++;
@@ -406,7 +394,7 @@ int64_t value_files_misfit(const value_files *f, kv *store, const key_list *keys
         kv_info info;
         bool there = kv_find(store, &keys->keys[i], &info, &(kv_err){0}) == KV_OK, good = true;
         for (int64_t j = 0; j < f->n; j++) {
-            const tensor_info *t = tensor_of(f->files[j], &keys->keys[i]);
+            const tensor_info *t = tensor_of(f->files[j], keys->keys[i]);
             good &= t && (!there ||
                           (!init && tensor_same_shape(t->ndim, t->shape, info.ndim, info.shape)));
         }
@@ -422,45 +410,24 @@ void pairs_release(pairs *p)
 {
     for (int64_t i = 0; i < p->n; i++)
         kv_array_unref(p->arrays[i]);
-    if (p->keys != p->small_keys) {
-        mem_free(p->keys);
-        mem_free(p->arrays);
-        mem_free(p->nodes);
-    }
+    arena_release(&p->memory);
 }
 
 int pairs_add(pairs *p, kv_key key, kv_array *a, kv_err *e)
 {
-    if (p->n == 0 && !p->keys) {
+    if (p->n == 0) {
         p->keys = p->small_keys;
         p->arrays = p->small_arrays;
         p->nodes = p->small_nodes;
         p->cap = 8;
     }
-    if (p->n == p->cap) {
-        int64_t cap = 4 * p->cap;
-        kv_key *keys = mem_alloc(cap, sizeof *keys, e);
-        kv_array **arrays = mem_alloc(cap, sizeof *arrays, e);
-        const ast **nodes = mem_alloc(cap, sizeof *nodes, e);
-        if (!keys || !arrays || !nodes) {
-            mem_free(keys);
-            mem_free(arrays);
-            mem_free(nodes);
-            kv_array_unref(a);
-            return KV_E_MEMORY;
-        }
-        memcpy(keys, p->keys, (size_t)p->n * sizeof *keys);
-        memcpy(arrays, p->arrays, (size_t)p->n * sizeof *arrays);
-        memcpy(nodes, p->nodes, (size_t)p->n * sizeof *nodes);
-        if (p->keys != p->small_keys) {
-            mem_free(p->keys);
-            mem_free(p->arrays);
-            mem_free(p->nodes);
-        }
-        p->keys = keys;
-        p->arrays = arrays;
-        p->nodes = nodes;
-        p->cap = cap;
+    int64_t keys = p->cap, arrays = p->cap;
+    if (p->n == p->cap &&
+        (arena_grow(&p->memory, &p->keys, &keys, p->n, sizeof *p->keys, e) ||
+         arena_grow(&p->memory, &p->arrays, &arrays, p->n, sizeof *p->arrays, e) ||
+         arena_grow(&p->memory, &p->nodes, &p->cap, p->n, sizeof *p->nodes, e))) {
+        kv_array_unref(a);
+        return KV_E_MEMORY;
     }
     p->keys[p->n] = key;
     p->nodes[p->n] = p->node;

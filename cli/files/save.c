@@ -319,12 +319,9 @@ static int write_safetensors(FILE *f, const char *path, const parts *p, kv_err *
     if (!items)
         return KV_E_MEMORY;
     for (int64_t i = 0; i < p->n; i++) {
-        char number[32];
-        snprintf(number, sizeof number, "%lld", p->keys ? (long long)p->keys[i].id : 0);
-        const char *name = !p->keys          ? NAME_OF_ONE
-                           : p->keys[i].name ? p->keys[i].name
-                                             : arena_text(&names, number, strlen(number), e);
-        if (!name)
+        char number[NUM_TEXT_MAX];
+        const char *name = p->keys ? named_key(p->keys[i], number) : NAME_OF_ONE;
+        if (!(name = arena_text(&names, name, strlen(name), e)))
             return KV_E_MEMORY;
         items[i] = (safetensors_item){name, p->arrays[i]};
     }
@@ -491,15 +488,13 @@ static int save_one(session *s, written *w, const char *path, const result *r, o
 /* path with the key in the place of {key}, if that stands in it. */
 static int path_of_key(buf *out, const char *path, const kv_key *key, kv_err *e)
 {
-    const char *at = strstr(path, KEY_MARK);
-    if (at && key->name && strchr(key->name, '/'))
+    char number[NUM_TEXT_MAX];
+    const char *at = strstr(path, KEY_MARK), *name = at ? named_key(*key, number) : "";
+    if (strchr(name, '/'))
         return kv_err_set(e, KV_E_VALUE, "the key \"%s\" has a / and cannot stand in a file name",
-                          key->name);
+                          name);
     buf_put(out, path, at ? (size_t)(at - path) : strlen(path));
-    if (at && key->name)
-        buf_add(out, key->name);
-    else if (at)
-        buf_printf(out, "%lld", (long long)key->id);
+    buf_add(out, name);
     buf_add(out, at ? at + strlen(KEY_MARK) : "");
     return buf_check(out, e);
 }
