@@ -3,11 +3,13 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "base/mem.h"
 #include "base/num.h"
 #include "cmd/commands.h"
 #include "cmd/pairs.h"
 #include "eval/eval.h"
+#include "files/files.h"
 #include "out/record.h"
 #include "session/containers.h"
 #include "session/result.h"
@@ -138,8 +140,7 @@ static int add_counts(metrics *m, kv *store, kv_err *e)
     int64_t pushes = 0, rounds = 0, pending = 0, n = kv_num_keys(store);
     for (int64_t i = 0; i < n; i++) {
         kv_info info = {0};
-        if (kv_info_at(store, i, &info, e))
-            return e->code;
+        TRY(kv_info_at(store, i, &info, e));
         pushes += info.pushes;
         pending += info.pending;
         rounds = info.pushes > rounds ? info.pushes : rounds;
@@ -155,11 +156,9 @@ static int add_keys(metrics *m, kv *store, const key_list *keys, kv_err *e)
     m->topic = "key";
     for (int64_t i = 0; keys && i < keys->n; i++) {
         kv_info info;
-        char id[32];
-        if (kv_find(store, &keys->keys[i], &info, e))
-            return e->code;
-        snprintf(id, sizeof id, "%lld", (long long)info.key.id);
-        const kv_field fields[] = {{"key", info.key.name ? info.key.name : id, 0},
+        char number[NUM_TEXT_MAX];
+        TRY(kv_find(store, &keys->keys[i], &info, e));
+        const kv_field fields[] = {{"key", named_key(info.key, number), 0},
                                    {"bytes", NULL, info.bytes},
                                    {"pushes", NULL, info.pushes}};
         add_fields(m, fields, 3, e);
@@ -203,13 +202,11 @@ static int metrics_text(buf *out, session *s, const key_list *keys, bool cluster
     if (rc == KV_OK) {
         /* the second number of this file counts pages in RAM; without it nothing is added */
         long long all, resident;
-        FILE *f = fopen("/proc/self/statm", "re");
+        own_stream *f = fopen("/proc/self/statm", "re");
         m.topic = "process";
         m.store = NULL;
         if (f && fscanf(f, "%lld %lld", &all, &resident) == 2)
             add_fields(&m, &(kv_field){"resident", NULL, resident * sysconf(_SC_PAGESIZE)}, 1, e);
-        if (f)
-            fclose(f);
     }
     return put_out(out, &m, rc, e);
 }

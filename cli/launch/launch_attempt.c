@@ -126,7 +126,7 @@ static void children_tell_hosts(job *j, int number, const char *why, bool gone)
     kv_err e = {0};
     sigemptyset(&none);
     mpirun_environment(&set, j->o, j->folder, j->round);
-    int nothing = open("/dev/null", O_WRONLY | O_CLOEXEC);
+    own_fd nothing = open("/dev/null", O_WRONLY | O_CLOEXEC);
     mpirun_tell_command(&c, j->o, j->hosts, number, why, gone, &e);
     if (!e.code && !launch_command_check(&set, &e)) {
         pid_t pid = fork();
@@ -134,8 +134,6 @@ static void children_tell_hosts(job *j, int number, const char *why, bool gone)
             become_mpirun(j, &c, &set, nothing, &none);
         j->telling = pid > 0 ? pid : 0;
     }
-    if (nothing >= 0)
-        close(nothing);
 }
 
 /* Ends all that is still a child, whatever it is. */
@@ -143,11 +141,9 @@ static void children_end(void)
 {
     char list[4096], *at = list, *end;
     snprintf(list, sizeof list, "/proc/self/task/%d/children", (int)getpid());
-    FILE *f = fopen(list, "re");
+    own_stream *f = fopen(list, "re");
     size_t n = f ? fread(list, 1, sizeof list - 1, f) : 0;
     list[n] = '\0';
-    if (f)
-        fclose(f);
     for (long pid; (pid = strtol(at, &end, 10)) > 0; at = end)
         kill((pid_t)pid, SIGKILL);
 }
