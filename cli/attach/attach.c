@@ -91,12 +91,11 @@ int attach_jobs(job_list *list, kv_err *e)
     TRY(jobs_folder_open(false, &list->dir, e));
     if (list->dir < 0)
         return KV_OK;
-    jobs_tidy(list->dir);
     int again = openat(list->dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     own_dir *d = again < 0 ? NULL : fdopendir(again);
     int rc = KV_OK;
     for (const struct dirent *x; d && rc == KV_OK && (x = readdir(d));)
-        if (jobs_is_name(x->d_name))
+        if (jobs_is_name(x->d_name) && !jobs_tidy(list->dir, x->d_name))
             rc = add(list, x->d_name, e);
     if (list->n > 1)
         qsort(list->items, (size_t)list->n, sizeof *list->items, by_name);

@@ -1,9 +1,7 @@
-/* Sockets by which a job that runs is found and looked at: their folder, the messages on them, and
- * the launcher that hands its clients over to a worker. */
+/* The folder of jobs, their messages, and the door of a launcher: see jobs_socket.h. */
 #include "launch/jobs_socket.h"
 
 #include <ctype.h>
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -166,26 +164,18 @@ int jobs_accept(int fd)
     return accepted;
 }
 
-void jobs_tidy(int dir)
+bool jobs_tidy(int dir, const char *name)
 {
-    int again = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    own_dir *d = again < 0 ? NULL : fdopendir(again);
-    if (!d)
-        return;
     flock(dir, LOCK_EX);
-    for (const struct dirent *x; (x = readdir(d));)
-        if (jobs_is_name(x->d_name) && is_dead(dir, x->d_name))
-            unlinkat(dir, x->d_name, 0);
+    bool dead = is_dead(dir, name) && unlinkat(dir, name, 0) == 0;
     flock(dir, LOCK_UN);
+    return dead;
 }
 
 void jobs_unlisten(int dir, int fd, const char *name)
 {
-    flock(dir, LOCK_EX);
     close(fd);
-    if (is_dead(dir, name))
-        unlinkat(dir, name, 0);
-    flock(dir, LOCK_UN);
+    jobs_tidy(dir, name);
     close(dir);
 }
 

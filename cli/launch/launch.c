@@ -102,14 +102,18 @@ static void note_rounds(launch_options *o, const input *inputs, int n, bool quie
                      o->python ? "kv." : "");
 }
 
+static int no_script(kv_err *e)
+{
+    kv_err_set(e, KV_E_USAGE, "launch: which script? kvctl launch -n WORKERS FILE");
+    return kv_err_hint(e, "kvctl launch -n WORKERS -i is a prompt");
+}
+
 /* Refuses words and scripts that every worker would refuse, before any has started. *code: the exit
  * code for a mistake that was reported. */
 static int check_words(launch_options *o, int *code, kv_err *e)
 {
-    if (o->nwords == 0) {
-        kv_err_set(e, KV_E_USAGE, "launch: which script? kvctl launch -n WORKERS FILE");
-        return kv_err_hint(e, "kvctl launch -n WORKERS -i is a prompt");
-    }
+    if (o->nwords == 0)
+        return no_script(e);
     if (o->python) {
         const char *file = o->words[0];
         if (*file == '-')
@@ -126,10 +130,8 @@ static int check_words(launch_options *o, int *code, kv_err *e)
         hint_option(o->words[0], e);
     }
     TRY(rc);
-    if (each.ninputs == 0 && !each.interactive && !each.help && !each.version) {
-        kv_err_set(e, KV_E_USAGE, "launch: which script? kvctl launch -n WORKERS FILE");
-        return kv_err_hint(e, "kvctl launch -n WORKERS -i is a prompt");
-    }
+    if (each.ninputs == 0 && !each.interactive && !each.help && !each.version)
+        return no_script(e);
     TRY(check_entries(o, &each, e));
     for (int i = 0; i < each.ninputs; i++) {
         const char *text = each.inputs[i].text;

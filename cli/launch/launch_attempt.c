@@ -179,14 +179,6 @@ static void gone_let(job *j, int number, const char *why)
         kill(r->pid, SIGKILL); /* silent, perhaps stopped */
 }
 
-/* A rank on some host misses another one: "RANK sentence". */
-static void gone_take_missed(job *j, const char *text)
-{
-    int number, used = 0;
-    if (sscanf(text, "%d %n", &number, &used) == 1 && gone_may(j, number))
-        gone_let(j, number, text + used);
-}
-
 /* Once a tick: tells other hosts, and takes what ranks of this host have asked for. */
 static void gone_look(job *j)
 {
@@ -505,12 +497,16 @@ static void tell_cut(job *j)
     lose(j, j->cut, LINK_CLOSED, "%s ended with exit code %d", name, LINK_CLOSED);
 }
 
-/* A watcher reports a lost rank that launch has not noticed yet. */
-static void take_lost(job *j, const char *text)
+/* A watcher reports "RANK sentence": a lost rank that launch has not noticed yet, or one that is
+ * missed on some host. */
+static void take_loss(job *j, bool missed, const char *text)
 {
     int number, used = 0;
-    if (sscanf(text, "%d %n", &number, &used) == 1)
+    bool read = sscanf(text, "%d %n", &number, &used) == 1;
+    if (read && !missed)
         lose(j, number, EXIT_PEER, "%s", text + used);
+    else if (read && gone_may(j, number))
+        gone_let(j, number, text + used);
 }
 
 static void show_log(job *j)
@@ -549,10 +545,8 @@ static void take_cell(job *j, const wire_cell *cell)
         take_event(j, r, text);
         break;
     case WIRE_LOST:
-        take_lost(j, text);
-        break;
     case WIRE_MISSED:
-        gone_take_missed(j, text);
+        take_loss(j, cell->kind == WIRE_MISSED, text);
         break;
     case WIRE_ROUNDS:
         r->rounds = strtoll(text, NULL, 10);
