@@ -474,17 +474,10 @@ static int tensors_convert(tensors *t, const values *v, int64_t i, losses *lost,
     return KV_OK;
 }
 
-static void told(void *arg, int64_t done, int64_t all)
-{
-    (void)arg;
-    (void)all;
-    progress_step(done);
-}
-
 /* The values are in memory together: a patch is made from tensors that are read in any order. */
 static int save_patch_from(target *o, kv *store, checkpoint *a, kv_err *e)
 {
-    const patch_options how = {.progress = told};
+    const patch_options how = {.progress = progress_bytes};
     values v = {0};
     OWN(tensors_release) tensors t = {0};
     own_checkpoint *b = NULL;
@@ -503,7 +496,7 @@ static int save_patch_from(target *o, kv *store, checkpoint *a, kv_err *e)
     for (int64_t i = 0; i < v.n; i++)
         TRY(tensors_convert(&t, &v, i, &o->lost, e));
     TRY(checkpoint_of_memory(&b, t.items, t.data, t.n, o->metadata, o->nmetadata, "the store", e));
-    TRY(PROGRESS("save", v.bytes, patch_make(o->to.text, a, b, &how, NULL, e)));
+    TRY(PROGRESS("save", 0, patch_make(o->to.text, a, b, &how, NULL, e)));
     return target_end(o, saved_key, v.entries, v.n, e);
 }
 

@@ -90,19 +90,18 @@ int target_text(target *o, const char *name, const char *text, kv_err *e)
 {
     int64_t at = 0;
     arena *names = &o->out->names;
-    const char *copy = arena_text(names, text, strlen(text), e);
+    checkpoint_text own = {name, arena_text(names, text, strlen(text), e)};
     while (at < o->nmetadata && strcmp(o->metadata[at].name, name) != 0)
         at++;
-    if (!copy || (at == o->nmetadata &&
-                  arena_grow(names, &o->metadata, &o->metadata_cap, at, sizeof *o->metadata, e)))
+    if (at < o->nmetadata)
+        own.name = o->metadata[at].name;
+    else if (arena_grow(names, &o->metadata, &o->metadata_cap, at, sizeof *o->metadata, e) ||
+             !(own.name = arena_text(names, name, strlen(name), e)))
         return KV_E_MEMORY;
-    if (at == o->nmetadata) {
-        const char *own = arena_text(names, name, strlen(name), e);
-        if (!own)
-            return KV_E_MEMORY;
-        o->metadata[o->nmetadata++].name = own;
-    }
-    o->metadata[at].text = copy;
+    if (!own.text)
+        return KV_E_MEMORY;
+    o->metadata[at] = own;
+    o->nmetadata += at == o->nmetadata;
     return KV_OK;
 }
 
