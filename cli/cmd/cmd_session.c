@@ -104,16 +104,11 @@ static bool is_time(const char *line, size_t n)
     return n > 1 && line[0] == '#' && i == n;
 }
 
-static size_t line_length(const char *text)
-{
-    return strcspn(text, "\n");
-}
-
 static int64_t count_entries(const char *text)
 {
     int64_t n = 0;
     while (*text) {
-        size_t length = line_length(text);
+        size_t length = strcspn(text, "\n");
         n += is_time(text, length);
         text += length + (text[length] == '\n');
     }
@@ -126,7 +121,7 @@ static void add_entries(buf *out, const char *text, int64_t most)
     int64_t all = count_entries(text), i = 0;
     bool begins = false;
     while (*text) {
-        size_t n = line_length(text);
+        size_t n = strcspn(text, "\n");
         if (is_time(text, n)) {
             i++;
             begins = true;

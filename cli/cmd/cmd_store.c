@@ -541,9 +541,7 @@ static int look(session *s, const ast *call, result *out, kv_err *e)
     int64_t rounds[2];
     TRY(session_store(s, &store, e));
     TRY(eval_keys(s, call->kid[0], &keys, e));
-    out->names = keys.names; /* the names of the result's keys */
-    keys.names = (arena){0};
-    TRY(record_keys(s, out, keys.keys, keys.n, e));
+    TRY(command_keys(s, &keys, out, e));
     TRY(keys.list ? result_for_keys(out, keys.n, e) : KV_OK);
     for (int64_t i = 0; i < keys.n; i++) {
         kv_array *a;
@@ -577,9 +575,7 @@ int cmd_pull(session *s, const ast *call, result *out, kv_err *e)
     TRY(kv_pull(store, NULL, 0, NULL, NULL, e)); /* a store that has no pull says so */
     TRY(eval_keys(s, call->kid[0], &keys, e));
     how.ignored = &ignored;
-    out->names = keys.names; /* the names of the result's keys */
-    keys.names = (arena){0};
-    TRY(record_keys(s, out, keys.keys, keys.n, e));
+    TRY(command_keys(s, &keys, out, e));
     p.since = since;
     int rc = pairs_outs(&p, s, store, call, &keys, false, out, e);
     explainer x = {0};
@@ -638,17 +634,15 @@ static int call_with_pairs(session *s, const ast *call, bool single, call_outs t
     TRY(session_store(s, &store, e));
     TRY(command_priority(s, call, &how, e));
     how.ignored = &ignored;
-    int rc = make_pairs(s, call, store, &keys, single, &to, &p, e);
-    out->names = keys.names; /* the names of the result's keys */
-    keys.names = (arena){0};
-    TRY(rc);
-    TRY(record_keys(s, out, keys.keys, keys.n, e));
+    TRY(make_pairs(s, call, store, &keys, single, &to, &p, e));
+    TRY(command_keys(s, &keys, out, e));
     pairs_warn_twice(&p, s, call->kid[1]);
     TRY(into            ? pairs_into(&outs, s, into, &keys, e)
         : to == NEW_OUTS ? result_outs(store, &keys, &p, &outs, out, e)
                          : KV_OK);
     explainer x = {0};
-    rc = explain_begin(&x, s, command_name(call), store, &keys, &p, to == IN_PLACE ? &p : &outs, e);
+    int rc =
+        explain_begin(&x, s, command_name(call), store, &keys, &p, to == IN_PLACE ? &p : &outs, e);
     if (rc == KV_OK && x.makes_call &&
         (rc = run ? run(store, p.keys, p.n, p.arrays, outs.keys, outs.n, outs.arrays, &how, e)
                   : (single ? kv_init : kv_push)(store, p.keys, p.n, p.arrays, &how, e))) {
@@ -716,11 +710,8 @@ static int init_or_push(session *s, const ast *call, bool init, result *out, kv_
     TRY(value_files_open(&f, s, call, e));
     if (f.n == 0 || s->explanation)
         return call_with_pairs(s, call, init, NO_OUTS, NULL, out, e);
-    int rc = value_files_keys(&f, s, call, store, init, &keys, e);
-    out->names = keys.names; /* the names of the record */
-    keys.names = (arena){0};
-    TRY(rc);
-    TRY(record_keys(s, out, keys.keys, keys.n, e));
+    TRY(value_files_keys(&f, s, call, store, init, &keys, e));
+    TRY(command_keys(s, &keys, out, e));
     TRY(run_batches(s, call, &f, store, &keys, init, e));
     bool copies = init && named_is_pattern(call->kid[0]); /* a copy has the metadata, too */
     return copies ? named_metadata(store, f.files[0], e) : KV_OK;

@@ -271,8 +271,6 @@ int cmd_set_gradient_compression(session *s, const ast *call, result *out, kv_er
     return rc;
 }
 
-/* ---- Types of stores ---- */
-
 /* ---- register ---- */
 
 /* Loads FILE.so, which brings the type unless a base for it is given. */

@@ -647,8 +647,7 @@ void version_text(buf *out)
 int cmd_version(session *s, const ast *call, result *out, kv_err *e)
 {
     buf text = {0};
-    (void)s;
-    (void)call;
+    (void)s, (void)call;
     version_text(&text);
     return result_text(out, &text, KV_OK, e);
 }

@@ -11,6 +11,7 @@
 #include "checkpoint/checkpoint_write.h"
 #include "eval/eval.h"
 #include "files/files.h"
+#include "out/record.h"
 #include "session/result.h"
 #include "session/unit.h"
 #include "syntax/command.h"
@@ -227,8 +228,6 @@ int pairs_outs(pairs *p, session *s, kv *store, const ast *call, const key_list 
 
 /* Bytes of values that are in memory at a time, while keys are left. */
 #define BATCH_BYTES ((int64_t)64 << 20)
-
-/* ---- The files ------------------------------------------------------------------------------- */
 
 void value_files_close(value_files *f)
 {
@@ -488,6 +487,13 @@ void pairs_suggest(kv *store, kv_err *e)
     if (is_file)
         kv_err_hint(e, "ls %s lists the keys of the file, stat %s their numbers", e->key_name,
                     e->key_name);
+}
+
+int command_keys(session *s, key_list *keys, result *out, kv_err *e)
+{
+    out->names = keys->names;
+    keys->names = (arena){0};
+    return record_keys(s, out, keys->keys, keys->n, e);
 }
 
 int command_priority(session *s, const ast *call, kv_call *out, kv_err *e)

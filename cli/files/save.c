@@ -105,7 +105,6 @@ typedef struct old_file {
     FILE *f;          /* the old file; NULL: there is none, or it is empty or no file */
     const char *path; /* borrowed */
     int folder;       /* locked while it is open; -1: could not be opened */
-    char last;        /* the last byte of the file */
 } old_file;
 
 /* Bytes that are copied at a time. */
@@ -131,24 +130,6 @@ static int lock_folder(int *folder, session *s, const char *path, kv_err *e)
     return KV_OK;
 }
 
-static int open_file(old_file *o, kv_err *e)
-{
-    struct stat about;
-    if (stat(o->path, &about) != 0) /* one that cannot be looked at is not missing */
-        return errno == ENOENT ? KV_OK : file_error(e, "read", o->path, errno);
-    if (!S_ISREG(about.st_mode) || about.st_size == 0)
-        return KV_OK;
-    o->f = fopen(o->path, "rbe");
-    if (!o->f || fseeko(o->f, -1, SEEK_END) != 0)
-        return file_error(e, "read", o->path, errno);
-    errno = 0;
-    int last = fgetc(o->f);
-    if (last == EOF)
-        return file_error(e, "read", o->path, errno ? errno : EIO);
-    o->last = (char)last;
-    return KV_OK;
-}
-
 static void old_file_close(old_file *o)
 {
     if (o->f)
@@ -163,30 +144,36 @@ static void old_file_close(old_file *o)
  * for itself. Errors: io, interrupted; the caller closes all the same. */
 static int old_file_open(old_file *o, session *s, const char *path, bool lock, kv_err *e)
 {
+    struct stat about;
     *o = (old_file){.path = path, .folder = -1};
     TRY(lock ? lock_folder(&o->folder, s, path, e) : KV_OK);
-    return open_file(o, e);
+    if (stat(path, &about) != 0) /* one that cannot be looked at is not missing */
+        return errno == ENOENT ? KV_OK : file_error(e, "read", path, errno);
+    if (!S_ISREG(about.st_mode) || about.st_size == 0)
+        return KV_OK;
+    o->f = fopen(path, "rbe");
+    return o->f ? KV_OK : file_error(e, "read", path, errno);
 }
-
-/* ---- Copying --------------------------------------------------------------------------------- */
 
 /* Writes all of it to `to`, ending in a newline. Error: io. */
 static int old_file_copy(old_file *o, FILE *to, kv_err *e)
 {
     size_t n;
+    char last = '\n';
     if (!o->f)
         return KV_OK;
     own_mem char *piece = mem_alloc(PIECE, 1, e);
     if (!piece)
         return KV_E_MEMORY;
     rewind(o->f);
-    while ((n = fread(piece, 1, PIECE, o->f)) > 0)
+    while ((n = fread(piece, 1, PIECE, o->f)) > 0) {
+        last = piece[n - 1];
         if (fwrite(piece, 1, n, to) != n)
             return file_error(e, "write", o->path, errno);
+    }
     if (ferror(o->f))
         return file_error(e, "read", o->path, errno);
-    return o->last != '\n' && fputc('\n', to) == EOF ? file_error(e, "write", o->path, errno)
-                                                     : KV_OK;
+    return last != '\n' && fputc('\n', to) == EOF ? file_error(e, "write", o->path, errno) : KV_OK;
 }
 
 /* ---- Files ---- */
