@@ -60,19 +60,16 @@ static int attach_enter(const job_list *list, const char *name, int rank, int *n
 
 static int add(job_list *list, const char *name, kv_err *e)
 {
-    int fd = jobs_connect(list->dir, name, 1), number;
+    own_fd fd = jobs_connect(list->dir, name, 1);
+    int number;
     job_entry x = {.told = {0}};
     bool good = fd >= 0 && ask(fd, &x.told);
     x.silent = !good && errno == EAGAIN;
-    if (fd >= 0)
-        close(fd);
     if (x.silent)
         buf_printf(&x.told, "state silent\n");
-    fd = good ? attach_enter(list, name, -1, &number, &(kv_err){0}) : -1;
-    if (fd >= 0) { /* a worker knows how far it is */
-        ask(fd, &x.told);
-        close(fd);
-    }
+    own_fd worker = good ? attach_enter(list, name, -1, &number, &(kv_err){0}) : -1;
+    if (worker >= 0) /* it knows how far it is */
+        ask(worker, &x.told);
     snprintf(x.name, sizeof x.name, "%s", name);
     if ((good || x.silent) && buf_check(&x.told, e) == KV_OK &&
         mem_grow(&list->items, &list->cap, list->n + 1, sizeof *list->items, e) == KV_OK) {
@@ -94,15 +91,12 @@ int attach_jobs(job_list *list, kv_err *e)
     TRY(jobs_folder_open(false, &list->dir, e));
     if (list->dir < 0)
         return KV_OK;
-    jobs_tidy(list->dir);
     int again = openat(list->dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    DIR *d = again < 0 ? NULL : fdopendir(again);
+    own_dir *d = again < 0 ? NULL : fdopendir(again);
     int rc = KV_OK;
     for (const struct dirent *x; d && rc == KV_OK && (x = readdir(d));)
-        if (jobs_is_name(x->d_name))
+        if (jobs_is_name(x->d_name) && !jobs_tidy(list->dir, x->d_name))
             rc = add(list, x->d_name, e);
-    if (d)
-        closedir(d);
     if (list->n > 1)
         qsort(list->items, (size_t)list->n, sizeof *list->items, by_name);
     return rc;
@@ -222,7 +216,7 @@ static int attach_enter(const job_list *list, const char *name, int rank, int *n
     jobs_kind kind = JOBS_REFUSED;
     own_buf text = {0};
     char wanted[16] = "";
-    int door = -1, fd = connect_to(list, name, e);
+    own_fd door = -1, fd = connect_to(list, name, e);
     if (fd < 0)
         return -1;
     if (rank >= 0)
@@ -238,15 +232,12 @@ static int attach_enter(const job_list *list, const char *name, int rank, int *n
     } else {
         refuse(name, got == 1 && kind == JOBS_REFUSED ? &text : NULL, e);
     }
-    if (e->code && door >= 0) {
-        close(door);
-        door = -1;
-    }
-    if (fd >= 0)
-        close(fd);
-    if (door >= 0)
-        limit(door, 0);
-    return door;
+    if (e->code)
+        return -1;
+    int entered = door;
+    limit(door, 0);
+    door = -1;
+    return entered;
 }
 
 /* Asks the job for one worker more: *number is the rank that becomes one. Errors: io, peer. */
@@ -254,7 +245,7 @@ static int attach_grow(const job_list *list, const char *name, int *number, kv_e
 {
     jobs_kind kind = JOBS_REFUSED;
     own_buf text = {0};
-    int fd = connect_to(list, name, e);
+    own_fd fd = connect_to(list, name, e);
     if (fd < 0)
         return (int)e->code;
     int got = jobs_say(fd, JOBS_GROW, "") ? jobs_receive(fd, &kind, &text, TOLD_MOST, NULL) : -1;
@@ -262,7 +253,6 @@ static int attach_grow(const job_list *list, const char *name, int *number, kv_e
         *number = atoi(buf_text(&text));
     else
         refuse(name, got == 1 && kind == JOBS_REFUSED ? &text : NULL, e);
-    close(fd);
     return (int)e->code;
 }
 
@@ -627,13 +617,12 @@ static int add_rank(rows *table, const job_list *list, const job_entry *job, int
 {
     kv_err why = {0};
     own_buf told = {0};
-    int number, fd = server ? -1 : attach_enter(list, job->name, rank, &number, &why);
-    if (fd >= 0) {
+    int number;
+    own_fd fd = server ? -1 : attach_enter(list, job->name, rank, &number, &why);
+    if (fd >= 0)
         ask(fd, &told);
-        close(fd);
-    } else if (!server) {
+    else if (!server)
         buf_printf(&told, "statement (%s)\n", why.text);
-    }
     TRY(buf_check(&told, e));
     const job_entry x = {.told = told};
     TRY(rows_add(table, value_int(rank), e));

@@ -135,8 +135,7 @@ static int guest_interrupted(void)
 static int hint_commands(kv_err *e)
 {
     return kv_err_hint(e, "it runs info, list, pull, stat, plot, explain, profile, rounds, "
-                          "where and print"),
-           e->code;
+                          "where and print");
 }
 
 static int ignore_field(void *arg, const kv_field *fields, int n, kv_err *e)
@@ -153,8 +152,7 @@ static int check_lock(const session *s, const ast *node, kv_err *e)
         return KV_OK;
     e->code = KV_OK;
     unit_err(s, node, e, KV_E_BUSY, "the script is in a call of the store, and waits there");
-    kv_err_hint(e, "where, rounds, info --cluster, pull and stat answer all the same");
-    return KV_E_BUSY;
+    return kv_err_hint(e, "where, rounds, info --cluster, pull and stat answer all the same");
 }
 
 static int check_pull(const session *s, const ast *node, kv_err *e)

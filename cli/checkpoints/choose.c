@@ -334,12 +334,10 @@ int renames_read(session *s, const ast *call, result *out, renames *r, kv_err *e
 {
     TRY(eval_option_words(s, call, "rename", "a substitution", out, &r->given, e));
     r->each = mem_zalloc(r->given.n, sizeof *r->each, e);
-    r->matched = mem_zalloc(r->given.n, sizeof *r->matched, e);
-    r->more = mem_zalloc(r->given.n, sizeof *r->more, e);
-    if (!r->each || !r->matched || !r->more)
+    if (!r->each)
         return KV_E_MEMORY;
     for (int64_t i = 0; i < r->given.n; i++)
-        if (renaming_new(&r->each[i], r->given.items[i].text, e))
+        if (renaming_new(&r->each[i].by, r->given.items[i].text, e))
             return unit_at(s, r->given.items[i].at, e);
     return KV_OK;
 }
@@ -347,10 +345,8 @@ int renames_read(session *s, const ast *call, result *out, renames *r, kv_err *e
 void renames_release(renames *r)
 {
     for (int64_t i = 0; r->each && i < r->given.n; i++)
-        renaming_free(r->each[i]);
+        renaming_free(r->each[i].by);
     mem_free(r->each);
-    mem_free(r->matched);
-    mem_free(r->more);
     *r = (renames){0};
 }
 
@@ -362,10 +358,10 @@ const char *renames_apply(renames *r, const session *s, const char *name, arena 
     for (int64_t i = 0; i < r->given.n && rc == KV_OK; i++) {
         int matches = 0;
         buf_clear(&texts[i % 2]);
-        if ((rc = renaming_apply(r->each[i], last, &texts[i % 2], &matches, e)))
+        if ((rc = renaming_apply(r->each[i].by, last, &texts[i % 2], &matches, e)))
             rc = unit_at(s, r->given.items[i].at, e);
-        r->matched[i] += matches > 0;
-        r->more[i] += matches > 1;
+        r->each[i].matched += matches > 0;
+        r->each[i].more += matches > 1;
         if (i == 0)
             first_names_add(&r->seen, name);
         last = buf_text(&texts[i % 2]);
@@ -383,12 +379,13 @@ const char *renames_apply(renames *r, const session *s, const char *name, arena 
 int renames_check(const renames *r, session *s, kv_err *e)
 {
     for (int64_t i = 0; i < r->given.n; i++) {
-        if (r->more[i])
+        if (r->each[i].more)
             session_note(s,
                          "`%.64s` replaced only the first match in %lld of %lld names; with g "
                          "behind it, it replaces all",
-                         r->given.items[i].text, (long long)r->more[i], (long long)r->matched[i]);
-        if (r->matched[i])
+                         r->given.items[i].text, (long long)r->each[i].more,
+                         (long long)r->each[i].matched);
+        if (r->each[i].matched)
             continue;
         unit_err(s, r->given.items[i].at, e, KV_E_KEY, "`%.64s` matches no name",
                  r->given.items[i].text);

@@ -127,8 +127,10 @@ int choose_open(session *s, const ast *argument, bool all, result *out, checkpoi
 /* Begins zeroed. */
 typedef struct renames {
     words given;
-    renaming **each;
-    int64_t *matched, *more;        /* of each: names that it matched, that it matched twice */
+    struct {
+        renaming *by;
+        int64_t matched, more; /* names that it matched, that it matched twice */
+    } * each;
     first_names seen;
 } renames;
 

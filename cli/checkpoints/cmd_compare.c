@@ -110,15 +110,6 @@ static int add_differences(const hashing *h, hash_list *list, result *out, buf *
     return KV_OK;
 }
 
-/* The keys of either side. */
-static int64_t count_all(const hashing *h, const hash_list *list, int64_t listed)
-{
-    int64_t both = 0;
-    for (int64_t i = 0; i < h->n; i++)
-        both += map_get(&list->by_name, (kv_key){.name = name_of(h, i)}) >= 0;
-    return h->n + listed - both;
-}
-
 static int verify(session *s, hashing *h, const ast *call, choice *chosen, result *out, buf *text,
                   kv_err *e)
 {
@@ -133,10 +124,11 @@ static int verify(session *s, hashing *h, const ast *call, choice *chosen, resul
     TRY(choose_both(s, h, &list, chosen, &listed, e));
     TRY(make_hashes(h, e));
     TRY(add_differences(h, &list, out, text, e));
-    int64_t differ = out->entries.n / 2;
+    int64_t differ = out->entries.n / 2, all = h->n + listed; /* the keys of either side */
+    for (int64_t i = 0; i < h->n; i++)
+        all -= map_get(&list.by_name, (kv_key){.name = name_of(h, i)}) >= 0;
     return result_answer(out, differ == 0, e, "%lld of %lld keys %s not as %s lists them",
-                         (long long)differ, (long long)count_all(h, &list, listed),
-                         differ == 1 ? "is" : "are", path);
+                         (long long)differ, (long long)all, differ == 1 ? "is" : "are", path);
 }
 
 static int hash_file(session *s, const ast *call, const word *path, choice *chosen, result *out,

@@ -52,20 +52,19 @@ static int cut_words(plan *p, const ast *at, const words *all, kv_err *e)
     if (to < 0) {
         unit_err(p->o.s, at, e, KV_E_USAGE, "OUT is missing: no word ends as a file to write");
         hint_npy(all, e);
-        return kv_err_hint(e, OUTPUT_ENDINGS), KV_E_USAGE;
+        return kv_err_hint(e, OUTPUT_ENDINGS);
     }
     if (to == 0 && all->n > 1) { /* most likely an ending that is not written */
         unit_err(p->o.s, all->items[all->n - 1].at, e, KV_E_USAGE,
                  "\"%s\" does not end as a file to write", all->items[all->n - 1].text);
         hint_npy(all, e);
-        return kv_err_hint(e, OUTPUT_ENDINGS), KV_E_USAGE;
+        return kv_err_hint(e, OUTPUT_ENDINGS);
     }
     if (to == 0) {
         unit_err(p->o.s, all->items[0].at, e, KV_E_USAGE, "no checkpoint stands before OUT, \"%s\"",
                  all->items[0].text);
         return kv_err_hint(e, "convert CKPT OUT: the last word that ends as a file to write is "
-                              "OUT, and patterns of keys stand behind it"),
-               KV_E_USAGE;
+                              "OUT, and patterns of keys stand behind it");
     }
     p->inputs = (words){all->items, to, to};
     p->o.to = all->items[to];
@@ -316,8 +315,7 @@ static const char *saved_key(const void *keys, int64_t i, tensor_type *type)
 static int describe_key(const kv_info *info, checkpoint_entry *to, result *out, kv_err *e)
 {
     char number[NUM_TEXT_MAX];
-    const char *name = info->key.name ? info->key.name : number;
-    number[num_int(number, info->key.id)] = '\0';
+    const char *name = named_key(info->key, number);
     int64_t *shape = arena_alloc(&out->names, (size_t)info->ndim * sizeof *shape, e);
     const char *copy = arena_text(&out->names, name, strlen(name), e);
     if (!shape || !copy)
@@ -375,7 +373,7 @@ static int no_number(const checkpoint_entry *t, const kv_array *a, const void *d
     tensor_words_number(&number, tensor_type_of(kv_array_dtype(a)), data, i);
     kv_err_set(e, KV_E_VALUE, "\"%.200s\" is %s at %s, which %s cannot hold", t->name,
                buf_text(&number), buf_text(&text), tensor_type_name(t->type));
-    return kv_err_hint(e, LOSSES_HINT), KV_E_VALUE;
+    return kv_err_hint(e, LOSSES_HINT);
 }
 
 /* A row_sparse key is written with all its rows. */
@@ -476,17 +474,10 @@ static int tensors_convert(tensors *t, const values *v, int64_t i, losses *lost,
     return KV_OK;
 }
 
-static void told(void *arg, int64_t done, int64_t all)
-{
-    (void)arg;
-    (void)all;
-    progress_step(done);
-}
-
 /* The values are in memory together: a patch is made from tensors that are read in any order. */
 static int save_patch_from(target *o, kv *store, checkpoint *a, kv_err *e)
 {
-    const patch_options how = {.progress = told};
+    const patch_options how = {.progress = progress_bytes};
     values v = {0};
     OWN(tensors_release) tensors t = {0};
     own_checkpoint *b = NULL;
@@ -505,7 +496,7 @@ static int save_patch_from(target *o, kv *store, checkpoint *a, kv_err *e)
     for (int64_t i = 0; i < v.n; i++)
         TRY(tensors_convert(&t, &v, i, &o->lost, e));
     TRY(checkpoint_of_memory(&b, t.items, t.data, t.n, o->metadata, o->nmetadata, "the store", e));
-    TRY(PROGRESS("save", v.bytes, patch_make(o->to.text, a, b, &how, NULL, e)));
+    TRY(PROGRESS("save", 0, patch_make(o->to.text, a, b, &how, NULL, e)));
     return target_end(o, saved_key, v.entries, v.n, e);
 }
 
@@ -513,16 +504,12 @@ static int save_patch(target *o, kv *store, kv_err *e)
 {
     static const char *const options[] = {"shard-size", "force"};
     const ast *node = command_option_of(o->call, "patch-from");
-    const char *from = eval_word(o->s, node, "a checkpoint", o->out, e);
     own_checkpoint *a = NULL;
-    if (!from)
-        return e->code;
     for (size_t i = 0; i < sizeof options / sizeof *options; i++)
         if (command_option_of(o->call, options[i]))
             return unit_err(o->s, o->call, e, KV_E_USAGE, "a patch is one file: no --%s",
                             options[i]);
-    if (checkpoint_open(&a, from, &(checkpoint_options){.weights = true}, e))
-        return unit_at(o->s, node, e);
+    TRY(choose_open(o->s, node, false, o->out, &a, e));
     TRY(patches_check_place(o->s, &o->to, a, e));
     return save_patch_from(o, store, a, e);
 }
@@ -546,8 +533,7 @@ static int save_whole(session *s, kv *store, const char *path, kv_err *e)
     int rc = file_kind_check_keeps(path, "store", e);
     if (rc)
         return kv_err_hint(e, "save FILE.kvs keeps the store, save FILE.safetensors its values; "
-                              "pull KEY > FILE.npy writes one value"),
-               rc;
+                              "pull KEY > FILE.npy writes one value");
     if (session_would(s, "write", path))
         return KV_OK;
     rc = save_store(store, path, e);
@@ -568,7 +554,7 @@ int cmd_save(session *s, const ast *call, result *out, kv_err *e)
         return unit_at(s, call->kid[0], e);
     if (kv_num_keys(store) == 0) {
         unit_err(s, call, e, KV_E_VALUE, "the store holds no keys");
-        return kv_err_hint(e, "kvctl -s FILE begins with those of a file"), KV_E_VALUE;
+        return kv_err_hint(e, "kvctl -s FILE begins with those of a file");
     }
     int rc = command_option_of(call, "patch-from") ? save_patch(&o, store, e)
              : is_whole(call, o.to.text)           ? save_whole(s, store, o.to.text, e)

@@ -348,8 +348,7 @@ static int stat_key(void *arg, const kv_field *f, int n, kv_err *e)
     own_array *a = NULL;
     tensor_stat stat;
     (void)n;
-    number[num_int(number, key.id)] = '\0';
-    const char *name = key.name ? key.name : number;
+    const char *name = named_key(key, number);
     if (!choose_takes(x->chosen, name))
         return KV_OK;
     TRY(session_interrupted(x->s, e));
@@ -552,23 +551,20 @@ static int check_each(findings *f, checkpoint *c, const int64_t *keys, int64_t n
     return KV_OK;
 }
 
-static int check_values(session *s, findings *f, checkpoint *c, const bool *chosen, kv_err *e)
+/* Keys without numbers are taken out of the list. */
+static int check_values(session *s, findings *f, checkpoint *c, int64_t *keys, int64_t looked,
+                        kv_err *e)
 {
-    int64_t all = checkpoint_count(c), looked = 0, n = 0;
-    own_mem int64_t *keys = mem_alloc(all, sizeof *keys, e);
-    own_mem tensor_values *values = mem_alloc(all, sizeof *values, e);
+    own_mem tensor_values *values = mem_alloc(looked, sizeof *values, e);
     const tensor_info *odd = NULL, *quantised = NULL;
-    int64_t blocks = 0;
+    int64_t n = 0, blocks = 0;
     kv_err why = {0};
-    if (!keys || !values)
+    if (!values)
         return KV_E_MEMORY;
-    for (int64_t i = 0; i < all; i++) {
-        const tensor_info *t = checkpoint_at(c, i);
-        if (!chosen[i])
-            continue;
+    for (int64_t i = 0; i < looked; i++) {
+        const tensor_info *t = checkpoint_at(c, keys[i]);
         if (!t->odd)
-            keys[n++] = i;
-        looked++;
+            keys[n++] = keys[i];
         if (tensor_type_kind(t->type) == TENSOR_KIND_QUANTISED) {
             quantised = quantised ? quantised : t;
             blocks++;
@@ -638,8 +634,8 @@ static int check_file(session *s, const ast *call, const word *path, choice *cho
     static const rows_column columns[] = {{"key", NULL}, {"file", NULL}, {"finding", NULL}};
     const ast *like = command_option_of(call, "like");
     own_checkpoint *c = NULL, *other = NULL;
-    own_mem bool *takes = NULL;
-    bool all = command_option_of(call, "all"); /* takes: a key is looked at */
+    own_mem int64_t *keys = NULL; /* that are looked at */
+    bool all = command_option_of(call, "all");
     own_buf text = {0};
     findings f = {&out->entries, &text, 0, path->text,
                   command_option_of(call, "allow-zeros") != NULL};
@@ -649,12 +645,13 @@ static int check_file(session *s, const ast *call, const word *path, choice *cho
         TRY(choose_open(s, like, all, out, &other, e));
     if (checkpoint_open(&c, path->text, &options, e))
         return unit_at(s, path->at, e);
-    if (!(takes = mem_alloc(checkpoint_count(c), sizeof *takes, e)))
+    if (!(keys = mem_alloc(checkpoint_count(c), sizeof *keys, e)))
         return KV_E_MEMORY;
     chosen->n = 0;
     for (int64_t i = 0; i < checkpoint_count(c); i++)
-        chosen->n += takes[i] = choose_takes(chosen, checkpoint_at(c, i)->name);
-    TRY(check_values(s, &f, c, takes, e));
+        if (choose_takes(chosen, checkpoint_at(c, i)->name))
+            keys[chosen->n++] = i;
+    TRY(check_values(s, &f, c, keys, chosen->n, e));
     if (like)
         TRY(check_like(&f, c, chosen, other, e));
     TRY(choose_check(s, chosen, e));

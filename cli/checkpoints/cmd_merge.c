@@ -95,13 +95,11 @@ static int find_in_library(const source *src, const ast *at, const char *name, m
         if (strchr(name, '.') || strchr(name, '/')) {
             return kv_err_hint(e,
                                "the rule stands first: merge average A B --out C; that of a file "
-                               "ends in .kvu"),
-                   KV_E_USAGE;
+                               "ends in .kvu");
         }
         merge_text_suggest(name, e);
         return kv_err_hint(e, "help merge lists them; one of your own stands in a file .kvu, or in "
-                              "braces: merge '{ merged = … }'"),
-               KV_E_USAGE;
+                              "braces: merge '{ merged = … }'");
     }
     f->library = t->name;
     f->src = (source){
@@ -293,7 +291,7 @@ static int check_hidden(const ast *call, const merge_found *f, kv_err *e)
         source_err(&f->src, p->pos, p->end, e, KV_E_USAGE,
                    "the parameter `%s` could not be given: --%s is an option of merge", p->name,
                    p->name);
-        return kv_err_hint(e, "give it another name"), KV_E_USAGE;
+        return kv_err_hint(e, "give it another name");
     }
     return KV_OK;
 }
@@ -309,7 +307,7 @@ static int check_given(const source *src, const ast *call, const merge_found *f,
             source_err(src, at->pos, at->end, e, KV_E_USAGE, "%s needs a base", f->library);
         else
             source_err(&f->src, base->pos, base->end, e, KV_E_USAGE, "the rule needs a base");
-        return kv_err_hint(e, "--base CKPT: the model that the others were made of"), KV_E_USAGE;
+        return kv_err_hint(e, "--base CKPT: the model that the others were made of");
     }
     const ast *models = rule_reader(f->rule, "models");
     if (models && adapters)
@@ -471,8 +469,7 @@ static int unknown_name(const merging *m, const ast *at, kv_err *e)
         suggest_add(&near, m->o.s->globals.items[i].name);
     suggest_done(&near, e);
     return kv_err_hint(e, "--%s V gives it a value; so does a head: merge my(%s = 0.5) { … }", name,
-                       name),
-           KV_E_USAGE;
+                       name);
 }
 
 /* Takes the value of the variable that the merge reads, unless an option gave one. */
@@ -613,7 +610,7 @@ static int check_patterns(merging *m, kv_err *e)
         if (strcmp(w->text, "-") == 0 || checkpoint_stands(w->text)) {
             unit_err(m->o.s, w->at, e, KV_E_USAGE, "no name matches \"%s\", which is a file",
                      w->text);
-            return kv_err_hint(e, "models stand before the patterns"), KV_E_USAGE;
+            return kv_err_hint(e, "models stand before the patterns");
         }
         if (choose_ends_as_file(w->text) || (strchr(w->text, '/') && !strpbrk(w->text, "*?[")))
             return no_file(m, w, e);

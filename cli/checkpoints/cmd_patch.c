@@ -40,8 +40,7 @@ int patches_check_place(const session *s, const word *to, const checkpoint *from
         if (!file_is_same(to->text, file))
             continue;
         unit_err(s, to->at, e, KV_E_USAGE, "the patch would take the place of \"%s\"", file);
-        return kv_err_hint(e, "a patch is a file of its own; apply makes a checkpoint of both"),
-               KV_E_USAGE;
+        return kv_err_hint(e, "a patch is a file of its own; apply makes a checkpoint of both");
     }
     return KV_OK;
 }
@@ -138,7 +137,7 @@ static int check_words(session *s, const ast *call, const words *w, bool chain, 
     unit_err(s, w->n > 2 ? w->items[2].at : call, e, KV_E_USAGE,
              "a patch is between two checkpoints, and %lld %s given", (long long)w->n,
              w->n == 1 ? "is" : "are");
-    return kv_err_hint(e, "patch A B --out P, or patch --chain P1 P2 --out P"), KV_E_USAGE;
+    return kv_err_hint(e, "patch A B --out P, or patch --chain P1 P2 --out P");
 }
 
 /* Everything but the table. */
@@ -185,8 +184,7 @@ static int read_words(request *r, kv_err *e)
     TRY(eval_words(o->s, o->call->kid[0], "a path", o->out, &r->all, e));
     if (r->all.n < 2) {
         unit_err(o->s, o->call, e, KV_E_USAGE, "a patch and a checkpoint are wanted");
-        return kv_err_hint(e, "apply P A --out B: the checkpoint stands behind the patches"),
-               KV_E_USAGE;
+        return kv_err_hint(e, "apply P A --out B: the checkpoint stands behind the patches");
     }
     r->base = r->all.items[r->all.n - 1];
     const ast *in_place = command_option_of(o->call, "in-place");
@@ -196,11 +194,11 @@ static int read_words(request *r, kv_err *e)
         return unit_err(o->s, o->to.at, e, KV_E_USAGE, "--out or --in-place, not both");
     if (!in_place && !o->to.at) {
         unit_err(o->s, o->call, e, KV_E_USAGE, "nothing says where the result goes");
-        return kv_err_hint(e, "--out B, or --in-place"), KV_E_USAGE;
+        return kv_err_hint(e, "--out B, or --in-place");
     }
     if (in_place && strcmp(r->base.text, "-") == 0) {
         unit_err(o->s, r->base.at, e, KV_E_USAGE, "stdin has no place where it can be changed");
-        return kv_err_hint(e, "--out B"), KV_E_USAGE;
+        return kv_err_hint(e, "--out B");
     }
     o->to.at = in_place ? in_place : o->to.at;
     if (!in_place && !(o->to.text = eval_option_word(o->s, o->call, "out", "a path", o->out, e)))
@@ -214,11 +212,9 @@ static int read_words(request *r, kv_err *e)
 static int apply_to(request *r, const patches *p, const patch_options *how, patch_misfits *wrong,
                     kv_err *e)
 {
-    const checkpoint_options weights = {.weights = true};
     own_checkpoint *a = NULL;
     target *o = &r->o;
-    if (checkpoint_open(&a, r->base.text, &weights, e))
-        return unit_at(o->s, r->base.at, e);
+    TRY(choose_open_word(o->s, &r->base, false, &a, e));
     target_plan_files(o, a);
     int rc =
         PROGRESS("apply", 0, patch_apply(o->to.text, p->items, p->n, a, &o->how, how, wrong, e));

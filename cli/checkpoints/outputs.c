@@ -90,19 +90,18 @@ int target_text(target *o, const char *name, const char *text, kv_err *e)
 {
     int64_t at = 0;
     arena *names = &o->out->names;
-    const char *copy = arena_text(names, text, strlen(text), e);
+    checkpoint_text own = {name, arena_text(names, text, strlen(text), e)};
     while (at < o->nmetadata && strcmp(o->metadata[at].name, name) != 0)
         at++;
-    if (!copy || (at == o->nmetadata &&
-                  arena_grow(names, &o->metadata, &o->metadata_cap, at, sizeof *o->metadata, e)))
+    if (at < o->nmetadata)
+        own.name = o->metadata[at].name;
+    else if (arena_grow(names, &o->metadata, &o->metadata_cap, at, sizeof *o->metadata, e) ||
+             !(own.name = arena_text(names, name, strlen(name), e)))
         return KV_E_MEMORY;
-    if (at == o->nmetadata) {
-        const char *own = arena_text(names, name, strlen(name), e);
-        if (!own)
-            return KV_E_MEMORY;
-        o->metadata[o->nmetadata++].name = own;
-    }
-    o->metadata[at].text = copy;
+    if (!own.text)
+        return KV_E_MEMORY;
+    o->metadata[at] = own;
+    o->nmetadata += at == o->nmetadata;
     return KV_OK;
 }
 
@@ -111,7 +110,7 @@ static int read_text(target *o, const word *w, kv_err *e)
     const char *sign = strchr(w->text, '=');
     if (!sign || sign == w->text) {
         unit_err(o->s, w->at, e, KV_E_USAGE, "--metadata takes NAME=TEXT, not \"%.64s\"", w->text);
-        return kv_err_hint(e, "--metadata format=pt"), KV_E_USAGE;
+        return kv_err_hint(e, "--metadata format=pt");
     }
     if (strncmp(w->text, "kvstore.", strlen("kvstore.")) == 0)
         return unit_err(
@@ -176,7 +175,7 @@ int target_check_path(const target *o, kv_err *e)
     if (!checkpoint_out_is_path(o->to.text)) {
         unit_err(o->s, o->to.at, e, KV_E_USAGE, "\"%s\" does not end as a file to write",
                  o->to.text);
-        return kv_err_hint(e, OUTPUT_ENDINGS), KV_E_USAGE;
+        return kv_err_hint(e, OUTPUT_ENDINGS);
     }
     return safe_write(o->s, o->to.text, e) ? unit_at(o->s, o->to.at, e) : KV_OK;
 }
@@ -207,14 +206,13 @@ int target_read_place(target *o, kv_err *e)
     if (!*to || to[strlen(to) - 1] != '/') {
         unit_err(o->s, at, e, KV_E_USAGE, "\"%s\" is one file, and --shard-size cuts into several",
                  to);
-        return kv_err_hint(e, "that of a folder ends in /"), KV_E_USAGE;
+        return kv_err_hint(e, "that of a folder ends in /");
     }
     o->how.shard_bytes = size_of(size);
     if (o->how.shard_bytes)
         return KV_OK;
     unit_err(o->s, at, e, KV_E_USAGE, "\"%s\" is not a size", size);
-    return kv_err_hint(e, "a size is a number of bytes, or 500M, 5G: K, M, G are powers of 1000"),
-           KV_E_USAGE;
+    return kv_err_hint(e, "a size is a number of bytes, or 500M, 5G: K, M, G are powers of 1000");
 }
 
 int target_read(target *o, const ast *globs, kv_err *e)

@@ -3,11 +3,13 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "base/mem.h"
 #include "base/num.h"
 #include "cmd/commands.h"
 #include "cmd/pairs.h"
 #include "eval/eval.h"
+#include "files/files.h"
 #include "out/record.h"
 #include "session/containers.h"
 #include "session/result.h"
@@ -138,8 +140,7 @@ static int add_counts(metrics *m, kv *store, kv_err *e)
     int64_t pushes = 0, rounds = 0, pending = 0, n = kv_num_keys(store);
     for (int64_t i = 0; i < n; i++) {
         kv_info info = {0};
-        if (kv_info_at(store, i, &info, e))
-            return e->code;
+        TRY(kv_info_at(store, i, &info, e));
         pushes += info.pushes;
         pending += info.pending;
         rounds = info.pushes > rounds ? info.pushes : rounds;
@@ -155,11 +156,9 @@ static int add_keys(metrics *m, kv *store, const key_list *keys, kv_err *e)
     m->topic = "key";
     for (int64_t i = 0; keys && i < keys->n; i++) {
         kv_info info;
-        char id[32];
-        if (kv_find(store, &keys->keys[i], &info, e))
-            return e->code;
-        snprintf(id, sizeof id, "%lld", (long long)info.key.id);
-        const kv_field fields[] = {{"key", info.key.name ? info.key.name : id, 0},
+        char number[NUM_TEXT_MAX];
+        TRY(kv_find(store, &keys->keys[i], &info, e));
+        const kv_field fields[] = {{"key", named_key(info.key, number), 0},
                                    {"bytes", NULL, info.bytes},
                                    {"pushes", NULL, info.pushes}};
         add_fields(m, fields, 3, e);
@@ -203,13 +202,11 @@ static int metrics_text(buf *out, session *s, const key_list *keys, bool cluster
     if (rc == KV_OK) {
         /* the second number of this file counts pages in RAM; without it nothing is added */
         long long all, resident;
-        FILE *f = fopen("/proc/self/statm", "re");
+        own_stream *f = fopen("/proc/self/statm", "re");
         m.topic = "process";
         m.store = NULL;
         if (f && fscanf(f, "%lld %lld", &all, &resident) == 2)
             add_fields(&m, &(kv_field){"resident", NULL, resident * sysconf(_SC_PAGESIZE)}, 1, e);
-        if (f)
-            fclose(f);
     }
     return put_out(out, &m, rc, e);
 }
@@ -220,20 +217,20 @@ int cmd_list(session *s, const ast *call, result *out, kv_err *e)
 {
     static const rows_column columns[] = {{"key", NULL}};
     kv *store;
-    rows table = {columns, 1, NULL, 0, 0};
+    own_rows table = {columns, 1, NULL, 0, 0};
     const char *glob = NULL;
     own_key_list keys = {0};
-    if (session_store(s, &store, e) ||
-        (call->kid[0] && !(glob = eval_word(s, call->kid[0], "a pattern", out, e))))
+    TRY(session_store(s, &store, e));
+    if (call->kid[0] && !(glob = eval_word(s, call->kid[0], "a pattern", out, e)))
         return e->code;
-    int rc = eval_matching(store, glob, &keys, e);
-    for (int64_t i = 0; rc == KV_OK && i < keys.n; i++)
-        rc = rows_add_key(&table, keys.keys[i], e);
-    if (rc == KV_OK && keys.n == 0 && glob && file_is_checkpoint(glob)) {
-        rc = unit_err(s, call->kid[0], e, KV_E_KEY, "no key of the store matches `%.200s`", glob);
-        kv_err_hint(e, "ls %.200s lists the keys of a file, stat their numbers", glob);
+    TRY(eval_matching(store, glob, &keys, e));
+    for (int64_t i = 0; i < keys.n; i++)
+        TRY(rows_add_key(&table, keys.keys[i], e));
+    if (keys.n == 0 && glob && file_is_checkpoint(glob)) {
+        unit_err(s, call->kid[0], e, KV_E_KEY, "no key of the store matches `%.200s`", glob);
+        return kv_err_hint(e, "ls %.200s lists the keys of a file, stat their numbers", glob);
     }
-    return result_table(out, &(buf){0}, &table, rc, e);
+    return result_table(out, &(buf){0}, &table, KV_OK, e);
 }
 
 static int add_info(rows *table, const kv_info *info, kv_err *e)
@@ -307,17 +304,17 @@ static int info_cluster(kv *store, result *out, kv_err *e)
 
 static int info_metrics(session *s, const ast *call, result *out, kv_err *e)
 {
-    buf text = {0};
+    own_buf text = {0};
     own_key_list keys = {0};
     key_list *some = call->kid[0] ? &keys : NULL;
     bool cluster = command_option_of(call, "cluster");
-    int rc = some ? eval_keys(s, call->kid[0], &keys, e) : KV_OK;
-    if (rc == KV_OK && some && cluster)
-        rc = unit_err(s, call->kid[0], e, KV_E_USAGE,
-                      "the ranks of --cluster tell of all their keys together");
-    if (rc == KV_OK && (rc = metrics_text(&text, s, some, cluster, e)))
-        unit_at(s, some ? call->kid[0] : call, e);
-    return result_text(out, &text, rc, e);
+    TRY(some ? eval_keys(s, call->kid[0], &keys, e) : KV_OK);
+    if (some && cluster)
+        return unit_err(s, call->kid[0], e, KV_E_USAGE,
+                        "the ranks of --cluster tell of all their keys together");
+    if (metrics_text(&text, s, some, cluster, e))
+        return unit_at(s, some ? call->kid[0] : call, e);
+    return result_text(out, &text, KV_OK, e);
 }
 
 int cmd_rounds(session *s, const ast *call, result *out, kv_err *e)
@@ -434,17 +431,18 @@ int cmd_info(session *s, const ast *call, result *out, kv_err *e)
 {
     static const rows_column pair[] = {{"name", NULL}, {"value", NULL}};
     kv *store;
-    key_list keys = {0}, *some = call->kid[0] ? &keys : NULL;
+    own_key_list keys = {0};
+    const key_list *some = call->kid[0] ? &keys : NULL;
     buf text = {0};
     rows table = {0};
     bool states = command_option_of(call, "states") != NULL;
+    int rc = KV_OK;
     if (command_option_of(call, "metrics"))
         return info_metrics(s, call, out, e);
-    int rc = session_store(s, &store, e);
-    if (rc == KV_OK && command_option_of(call, "cluster"))
+    TRY(session_store(s, &store, e));
+    if (command_option_of(call, "cluster"))
         return info_cluster(store, out, e);
-    if (rc || (some && (rc = eval_keys(s, call->kid[0], &keys, e))))
-        return rc;
+    TRY(some ? eval_keys(s, call->kid[0], &keys, e) : KV_OK);
     if (states || !some) {
         out->summary = (rows){pair, 2, NULL, 0, 0};
         rc = states ? kv_describe(store, "optimizer", add_optimizer_field, &out->summary, e)
@@ -463,9 +461,7 @@ int cmd_info(session *s, const ast *call, result *out, kv_err *e)
         pairs_suggest(store, e);
         unit_at(s, some ? call->kid[0] : call, e);
     }
-    rc = result_table(out, &text, &table, rc, e);
-    key_list_release(&keys);
-    return rc;
+    return result_table(out, &text, &table, rc, e);
 }
 
 /* ---- vars ---- */
@@ -473,11 +469,10 @@ int cmd_info(session *s, const ast *call, result *out, kv_err *e)
 int cmd_vars(session *s, const ast *call, result *out, kv_err *e)
 {
     static const rows_column columns[] = {{"name", NULL}, {"holds", NULL}};
-    rows table = {columns, 2, NULL, 0, 0};
+    own_rows table = {columns, 2, NULL, 0, 0};
     own_buf held = {0};
-    int rc = KV_OK;
     (void)call;
-    for (int64_t i = 0; i < s->globals.n && rc == KV_OK; i++) {
+    for (int64_t i = 0; i < s->globals.n; i++) {
         buf_clear(&held);
         /* on one line: big arrays by their shape */
         char shape[256], ctx[KV_CTX_TEXT];
@@ -493,11 +488,11 @@ int cmd_vars(session *s, const ast *call, result *out, kv_err *e)
         } else {
             value_print(&held, v, true);
         }
-        if ((rc = buf_check(&held, e)) == KV_OK &&
-            (rc = rows_add_text(&table, s->globals.items[i].name, e)) == KV_OK)
-            rc = rows_add_text(&table, buf_text(&held), e);
+        TRY(buf_check(&held, e));
+        TRY(rows_add_text(&table, s->globals.items[i].name, e));
+        TRY(rows_add_text(&table, buf_text(&held), e));
     }
-    return result_table(out, &(buf){0}, &table, rc, e);
+    return result_table(out, &(buf){0}, &table, KV_OK, e);
 }
 
 /* ---- row-sparse-pull ---- */
@@ -578,18 +573,15 @@ static int pull_rows(session *s, kv *store, const ast *call, const key_list *key
     own_pairs p = {0};
     own_mem kv_array **each = NULL;
     kv_call how;
-    int rc = command_priority(s, call, &how, e);
-    if (rc == KV_OK && (rc = eval(s, ids_node, &ids, e)) == KV_OK &&
-        (rc = add_lists(&lists, ids, e)))
-        unit_at(s, ids_node, e);
+    TRY(command_priority(s, call, &how, e));
+    TRY(eval(s, ids_node, &ids, e));
     out->dense = !command_option_of(call, "out");
-    if (rc == KV_OK && (rc = pairs_outs(&p, s, store, call, keys, true, out, e)) == KV_OK) {
-        if ((rc = match_lists(&each, &lists, keys, &p, e)))
-            unit_at(s, ids_node, e);
-        else
-            rc = kv_row_sparse_pull(store, p.keys, p.n, each, p.arrays, &how, e);
-    }
-    return rc ? place_error(s, call, store, e) : KV_OK;
+    if (add_lists(&lists, ids, e))
+        return unit_at(s, ids_node, e);
+    TRY(pairs_outs(&p, s, store, call, keys, true, out, e));
+    if (match_lists(&each, &lists, keys, &p, e))
+        return unit_at(s, ids_node, e);
+    return kv_row_sparse_pull(store, p.keys, p.n, each, p.arrays, &how, e);
 }
 
 int cmd_row_sparse_pull(session *s, const ast *call, result *out, kv_err *e)
@@ -600,8 +592,6 @@ int cmd_row_sparse_pull(session *s, const ast *call, result *out, kv_err *e)
     /* a store that has no rows says so */
     TRY(kv_row_sparse_pull(store, NULL, 0, NULL, NULL, NULL, e));
     TRY(eval_keys(s, call->kid[0], &keys, e));
-    out->names = keys.names; /* the names of the result's keys */
-    keys.names = (arena){0};
-    TRY(record_keys(s, out, keys.keys, keys.n, e));
-    return pull_rows(s, store, call, &keys, out, e);
+    TRY(command_keys(s, &keys, out, e));
+    return pull_rows(s, store, call, &keys, out, e) ? place_error(s, call, store, e) : KV_OK;
 }

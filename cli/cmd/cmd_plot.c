@@ -118,8 +118,7 @@ static int draw(session *s, const plot *p, plot_target target, canvas c, buf *ou
     }
     if (!child_finds("gnuplot")) {
         kv_err_set(e, KV_E_UNSUPPORTED, "gnuplot draws pictures in files, and it is not installed");
-        return kv_err_hint(e, "apt-get install gnuplot-nox; a .txt file needs none"),
-               KV_E_UNSUPPORTED;
+        return kv_err_hint(e, "apt-get install gnuplot-nox; a .txt file needs none");
     }
     return run_gnuplot(s, p, target, c, out, e);
 }

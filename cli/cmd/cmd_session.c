@@ -72,7 +72,7 @@ static int end(session *s, kv_err *e)
     if (s->profiles)
         return cmd_profile_end(s, e);
     kv_err_set(e, KV_E_VALUE, "no profile is being taken");
-    return kv_err_hint(e, "profile FILE begins one"), KV_E_VALUE;
+    return kv_err_hint(e, "profile FILE begins one");
 }
 
 int cmd_profile(session *s, const ast *call, result *out, kv_err *e)
@@ -104,16 +104,11 @@ static bool is_time(const char *line, size_t n)
     return n > 1 && line[0] == '#' && i == n;
 }
 
-static size_t line_length(const char *text)
-{
-    return strcspn(text, "\n");
-}
-
 static int64_t count_entries(const char *text)
 {
     int64_t n = 0;
     while (*text) {
-        size_t length = line_length(text);
+        size_t length = strcspn(text, "\n");
         n += is_time(text, length);
         text += length + (text[length] == '\n');
     }
@@ -126,7 +121,7 @@ static void add_entries(buf *out, const char *text, int64_t most)
     int64_t all = count_entries(text), i = 0;
     bool begins = false;
     while (*text) {
-        size_t n = line_length(text);
+        size_t n = strcspn(text, "\n");
         if (is_time(text, n)) {
             i++;
             begins = true;

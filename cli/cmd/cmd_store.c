@@ -26,13 +26,13 @@ static int to_disk(session *s, kv_err *e)
 {
     if (!s->state.path) {
         kv_err_set(e, KV_E_VALUE, "there is no file of -s to be written");
-        return kv_err_hint(e, "save FILE writes the store to a file of its own"), KV_E_VALUE;
+        return kv_err_hint(e, "save FILE writes the store to a file of its own");
     }
     const char *used = s->stores[s->current].name;
     if (strcmp(used, "kv") != 0) {
         kv_err_set(e, KV_E_VALUE, "\"%s\" keeps the store kv, and %s is in use", s->state.path,
                    used);
-        return kv_err_hint(e, "save FILE writes the store in use"), KV_E_VALUE;
+        return kv_err_hint(e, "save FILE writes the store in use");
     }
     return session_would(s, "write", s->state.path) ? KV_OK : s->state.save(s->state.arg, s, e);
 }
@@ -79,12 +79,11 @@ int cmd_undo(session *s, const ast *call, result *out, kv_err *e)
     TRY(session_store(s, &store, e));
     if (kv_in_transaction(store)) {
         kv_err_set(e, KV_E_VALUE, "a transaction is taken back as a whole");
-        return kv_err_hint(e, "rollback takes back all since begin"), KV_E_VALUE;
+        return kv_err_hint(e, "rollback takes back all since begin");
     }
     if (!s->state.path) {
         kv_err_set(e, KV_E_VALUE, "nothing was kept to go back to");
-        return kv_err_hint(e, "begin before a change keeps it for a rollback, and so does -s FILE"),
-               KV_E_VALUE;
+        return kv_err_hint(e, "begin before a change keeps it for a rollback, and so does -s FILE");
     }
     if (session_can_undo(s))
         return cmd_rollback(s, call, out, e);
@@ -93,8 +92,7 @@ int cmd_undo(session *s, const ast *call, result *out, kv_err *e)
                           s->state.path);
     kv_err_set(e, KV_E_VALUE, "undo takes back one statement, and several changed the store");
     return kv_err_hint(e, "rollback takes back all since \"%s\" was opened or written",
-                       s->state.path),
-           KV_E_VALUE;
+                       s->state.path);
 }
 
 /* ---- Keys that go ---- */
@@ -248,7 +246,7 @@ static int add_values(pairs *p, const ast *node, kv_key key, value v, bool sever
     if (value_is_several(v)) {
         kv_err_set(e, KV_E_DTYPE, "%s of %lld stands where one array is needed", value_kind_name(v),
                    (long long)v.u.list->n);
-        return kv_err_hint(e, "stack([a, b]) makes one array of several"), KV_E_DTYPE;
+        return kv_err_hint(e, "stack([a, b]) makes one array of several");
     }
     if (p->in_place && v.kind == VALUE_ARRAY)
         return pairs_fill(p, key, v, e);
@@ -268,13 +266,11 @@ static int wrong_count(session *s, const ast *node, int64_t keys, int64_t values
     if (one->kind == VALUE_LIST || *text == '[')
         return kv_err_hint(e,
                            "a bracket of numbers only is one array; [a, b, c] of arrays holds one "
-                           "for each key"),
-               KV_E_VALUE;
+                           "for each key");
     return kv_err_hint(e,
                        one->kind == VALUE_ARRAY ? "the same for each key: [%.*s]*%lld"
                                                 : "the same for each key: [array(%.*s)]*%lld",
-                       (int)(node->end - node->pos), text, (long long)keys),
-           KV_E_VALUE;
+                       (int)(node->end - node->pos), text, (long long)keys);
 }
 
 /* Values for a list of keys: one each, as separate arguments or as one list. single: the
@@ -323,7 +319,7 @@ static int make_pairs(session *s, const ast *call, kv *store, key_list *keys, bo
                       call_outs *to, pairs *p, kv_err *e)
 {
     const ast *list = call->kid[1];
-    OWN(value_files_close) value_files files = {0};
+    own_value_files files = {0};
     TRY(value_files_open(&files, s, call, e));
     if (files.n > 0) {
         *to = *to == IN_PLACE ? NEW_OUTS : *to;
@@ -419,7 +415,7 @@ static int since_check(session *s, const ast *call, kv_err *e)
         return KV_OK;
     if (!command_option_of(call, "out")) {
         unit_err(s, since, e, KV_E_USAGE, "--since needs --out, the arrays that hold the round");
-        return kv_err_hint(e, "none at first: pull KEYS --out w --since none -> r"), KV_E_USAGE;
+        return kv_err_hint(e, "none at first: pull KEYS --out w --since none -> r");
     }
     if (command_option_of(call, "ignore-sparse"))
         return unit_err(s, since, e, KV_E_USAGE, "--since fills no row_sparse arrays");
@@ -541,37 +537,24 @@ static void warn_ignored(session *s, const ast *into, int64_t ignored)
 static int look(session *s, const ast *call, result *out, kv_err *e)
 {
     kv *store;
-    key_list keys;
+    own_key_list keys = {0};
     int64_t rounds[2];
     TRY(session_store(s, &store, e));
     TRY(eval_keys(s, call->kid[0], &keys, e));
-    out->names = keys.names; /* the names of the result's keys */
-    keys.names = (arena){0};
-    int rc = record_keys(s, out, keys.keys, keys.n, e);
-    if (rc == KV_OK && keys.list)
-        rc = result_for_keys(out, keys.n, e);
-    for (int64_t i = 0; i < keys.n && rc == KV_OK; i++) {
-        value v;
+    TRY(command_keys(s, &keys, out, e));
+    TRY(keys.list ? result_for_keys(out, keys.n, e) : KV_OK);
+    for (int64_t i = 0; i < keys.n; i++) {
         kv_array *a;
-        if ((rc = session_interrupted(s, e)) ||
-            (rc = kv_peek(store, &keys.keys[i], &a, rounds, e)) || (rc = value_array(&v, a, e)))
-            break;
+        if (session_interrupted(s, e) || kv_peek(store, &keys.keys[i], &a, rounds, e) ||
+            value_array(keys.list ? &out->v.u.list->items[i] : &out->v, a, e))
+            return unit_at(s, call->kid[0], e);
         if (rounds[0] != rounds[1])
             session_note(s, "parts of it are of the rounds %lld to %lld, others came meanwhile",
                          (long long)rounds[0], (long long)rounds[1]);
-        if (keys.list) {
-            out->keys[i] = keys.keys[i];
-            out->v.u.list->items[i] = v;
-        } else {
-            out->has_key = true;
-            out->key = keys.keys[i];
-            out->v = v;
-        }
+        out->has_key = !keys.list;
+        *(keys.list ? &out->keys[i] : &out->key) = keys.keys[i];
     }
-    if (rc)
-        unit_at(s, call->kid[0], e);
-    key_list_release(&keys);
-    return rc;
+    return KV_OK;
 }
 
 int cmd_pull(session *s, const ast *call, result *out, kv_err *e)
@@ -592,9 +575,7 @@ int cmd_pull(session *s, const ast *call, result *out, kv_err *e)
     TRY(kv_pull(store, NULL, 0, NULL, NULL, e)); /* a store that has no pull says so */
     TRY(eval_keys(s, call->kid[0], &keys, e));
     how.ignored = &ignored;
-    out->names = keys.names; /* the names of the result's keys */
-    keys.names = (arena){0};
-    TRY(record_keys(s, out, keys.keys, keys.n, e));
+    TRY(command_keys(s, &keys, out, e));
     p.since = since;
     int rc = pairs_outs(&p, s, store, call, &keys, false, out, e);
     explainer x = {0};
@@ -640,7 +621,7 @@ static int result_outs(kv *store, const key_list *keys, const pairs *in, pairs *
 typedef int both_call(kv *, const kv_key *, int64_t, kv_array *const *, const kv_key *, int64_t,
                       kv_array *const *, const kv_call *, kv_err *);
 
-/* single: one array a key. */
+/* single: one array a key. run: NULL for init, which is single, and push. */
 static int call_with_pairs(session *s, const ast *call, bool single, call_outs to, both_call *run,
                            result *out, kv_err *e)
 {
@@ -653,19 +634,18 @@ static int call_with_pairs(session *s, const ast *call, bool single, call_outs t
     TRY(session_store(s, &store, e));
     TRY(command_priority(s, call, &how, e));
     how.ignored = &ignored;
-    int rc = make_pairs(s, call, store, &keys, single, &to, &p, e);
-    out->names = keys.names; /* the names of the result's keys */
-    keys.names = (arena){0};
-    TRY(rc);
-    TRY(record_keys(s, out, keys.keys, keys.n, e));
+    TRY(make_pairs(s, call, store, &keys, single, &to, &p, e));
+    TRY(command_keys(s, &keys, out, e));
     pairs_warn_twice(&p, s, call->kid[1]);
     TRY(into            ? pairs_into(&outs, s, into, &keys, e)
         : to == NEW_OUTS ? result_outs(store, &keys, &p, &outs, out, e)
                          : KV_OK);
     explainer x = {0};
-    rc = explain_begin(&x, s, command_name(call), store, &keys, &p, to == IN_PLACE ? &p : &outs, e);
+    int rc =
+        explain_begin(&x, s, command_name(call), store, &keys, &p, to == IN_PLACE ? &p : &outs, e);
     if (rc == KV_OK && x.makes_call &&
-        (rc = run(store, p.keys, p.n, p.arrays, outs.keys, outs.n, outs.arrays, &how, e))) {
+        (rc = run ? run(store, p.keys, p.n, p.arrays, outs.keys, outs.n, outs.arrays, &how, e)
+                  : (single ? kv_init : kv_push)(store, p.keys, p.n, p.arrays, &how, e))) {
         hint_transpose(s, call, &p, store, e);
         if (into && rc == KV_E_SHAPE)
             unit_at(s, pairs_misfit(&outs, store), e);
@@ -678,38 +658,22 @@ static int call_with_pairs(session *s, const ast *call, bool single, call_outs t
     return KV_OK;
 }
 
-static int init_keys(kv *store, const kv_key *keys, int64_t n, kv_array *const *arrays,
-                     const kv_key *none, int64_t nouts, kv_array *const *outs, const kv_call *how,
-                     kv_err *e)
-{
-    (void)none, (void)nouts, (void)outs;
-    return kv_init(store, keys, n, arrays, how, e);
-}
-
-static int push_keys(kv *store, const kv_key *keys, int64_t n, kv_array *const *arrays,
-                     const kv_key *none, int64_t nouts, kv_array *const *outs, const kv_call *how,
-                     kv_err *e)
-{
-    (void)none, (void)nouts, (void)outs;
-    return kv_push(store, keys, n, arrays, how, e);
-}
-
 /* Runs the call of some keys whose values stand in files. */
 static int run_files(session *s, const ast *call, const value_files *f, kv *store,
-                     const key_list *keys, int64_t from, int64_t to, both_call *run,
-                     const kv_call *how, kv_err *e)
+                     const key_list *keys, int64_t from, int64_t to, bool init, const kv_call *how,
+                     kv_err *e)
 {
     own_pairs p = {0};
     if (value_files_pairs(f, keys, from, to, &p, e))
         return unit_at(s, call->kid[1], e);
-    int rc = run(store, p.keys, p.n, p.arrays, NULL, 0, NULL, how, e);
+    int rc = (init ? kv_init : kv_push)(store, p.keys, p.n, p.arrays, how, e);
     return rc ? place_error(s, call, &p, store, e) : KV_OK;
 }
 
 /* A call whose values stand in files that memory need not hold: batch by batch, after all that the
  * headers show was checked. */
 static int run_batches(session *s, const ast *call, const value_files *f, kv *store,
-                       const key_list *keys, bool init, both_call *run, kv_err *e)
+                       const key_list *keys, bool init, kv_err *e)
 {
     kv_call how;
     int64_t at = 0, next, ignored = 0;
@@ -719,12 +683,12 @@ static int run_batches(session *s, const ast *call, const value_files *f, kv *st
     /* Its call fails with a sentence of its own, unless a plugin's type takes it: then it is done,
      * and is left out below. */
     if (!rc && misfit >= 0)
-        rc = run_files(s, call, f, store, keys, misfit, misfit + 1, run, &how, e);
+        rc = run_files(s, call, f, store, keys, misfit, misfit + 1, init, &how, e);
     for (; !rc && at < keys->n; at = next) {
         next = at == misfit ? at + 1 : value_files_batch(f, keys, at);
         if (at < misfit && misfit < next)
             next = misfit;
-        if (at != misfit && (rc = run_files(s, call, f, store, keys, at, next, run, &how, e)))
+        if (at != misfit && (rc = run_files(s, call, f, store, keys, at, next, init, &how, e)))
             break;
         if (next < keys->n)
             rc = stop_check(e);
@@ -737,38 +701,30 @@ static int run_batches(session *s, const ast *call, const value_files *f, kv *st
 }
 
 /* init and push: values from files stream through, others are made first. */
-static int init_or_push(session *s, const ast *call, bool init, both_call *run, result *out,
-                        kv_err *e)
+static int init_or_push(session *s, const ast *call, bool init, result *out, kv_err *e)
 {
     kv *store;
-    value_files f;
-    key_list keys = {0};
+    own_value_files f = {0};
+    own_key_list keys = {0};
     TRY(session_store(s, &store, e));
     TRY(value_files_open(&f, s, call, e));
-    if (f.n == 0 || s->explanation) {
-        value_files_close(&f);
-        return call_with_pairs(s, call, init, NO_OUTS, run, out, e);
-    }
-    int rc = value_files_keys(&f, s, call, store, init, &keys, e);
-    if (rc == KV_OK && (rc = record_keys(s, out, keys.keys, keys.n, e)) == KV_OK)
-        rc = run_batches(s, call, &f, store, &keys, init, run, e);
-    if (rc == KV_OK && init && named_is_pattern(call->kid[0])) /* a copy has the metadata, too */
-        rc = named_metadata(store, f.files[0], e);
-    out->names = keys.names; /* the names of the record */
-    keys.names = (arena){0};
-    key_list_release(&keys);
-    value_files_close(&f);
-    return rc;
+    if (f.n == 0 || s->explanation)
+        return call_with_pairs(s, call, init, NO_OUTS, NULL, out, e);
+    TRY(value_files_keys(&f, s, call, store, init, &keys, e));
+    TRY(command_keys(s, &keys, out, e));
+    TRY(run_batches(s, call, &f, store, &keys, init, e));
+    bool copies = init && named_is_pattern(call->kid[0]); /* a copy has the metadata, too */
+    return copies ? named_metadata(store, f.files[0], e) : KV_OK;
 }
 
 int cmd_init(session *s, const ast *call, result *out, kv_err *e)
 {
-    return init_or_push(s, call, true, init_keys, out, e);
+    return init_or_push(s, call, true, out, e);
 }
 
 int cmd_push(session *s, const ast *call, result *out, kv_err *e)
 {
-    return init_or_push(s, call, false, push_keys, out, e);
+    return init_or_push(s, call, false, out, e);
 }
 
 int cmd_pushpull(session *s, const ast *call, result *out, kv_err *e)

@@ -215,8 +215,7 @@ static int read_compression(session *s, const ast *call, compression *out, kv_er
     if (out->type.kind != VALUE_TEXT) {
         unit_err(s, node, e, KV_E_DTYPE, "a type of compression is a text, not %s",
                  value_kind_name(out->type));
-        return kv_err_hint(e, "2bit, 1bit or none; {'type': '2bit', 'threshold': 0.5}"),
-               KV_E_DTYPE;
+        return kv_err_hint(e, "2bit, 1bit or none; {'type': '2bit', 'threshold': 0.5}");
     }
     if (!threshold)
         return KV_OK;
@@ -271,8 +270,6 @@ int cmd_set_gradient_compression(session *s, const ast *call, result *out, kv_er
     value_release(&c.threshold);
     return rc;
 }
-
-/* ---- Types of stores ---- */
 
 /* ---- register ---- */
 

@@ -40,13 +40,12 @@ int cmd_expect(session *s, const ast *call, result *out, kv_err *e)
     (void)out;
     if (!s->out.previous.present) {
         unit_err(s, call, e, KV_E_USAGE, "no statement stands before this `expect`");
-        return kv_err_hint(e, "it compares what the statement before it puts out"), KV_E_USAGE;
+        return kv_err_hint(e, "it compares what the statement before it puts out");
     }
     s->out.previous.present = false;
     if (s->out.previous.missed) {
         kv_err_set(e, KV_E_UNSUPPORTED, "what a shell command prints is not seen at the prompt");
-        return kv_err_hint(e, "write the `expect` into the same entry, or into a script"),
-               KV_E_UNSUPPORTED;
+        return kv_err_hint(e, "write the `expect` into the same entry, or into a script");
     }
     buf_add(&expected, call->kid[0]->u.text);
     diff_normalise(&expected);
@@ -102,8 +101,7 @@ static int print_option(session *s, const ast *arg, value *sep, value *end, kv_e
         unit_err(s, arg, e, KV_E_USAGE, "print has no argument %s", arg->u.text);
         return kv_err_hint(e, strcmp(arg->u.text, "file") == 0
                                   ? "print a > log.txt writes into a file"
-                                  : "print(a, b, sep=\", \", end=\"\")"),
-               KV_E_USAGE;
+                                  : "print(a, b, sep=\", \", end=\"\")");
     }
     value_release(given);
     return eval_text(s, arg->kid[0], arg->u.text, given, e);

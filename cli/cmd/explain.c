@@ -604,13 +604,15 @@ int explain_begin(explainer *x, session *s, const char *what, kv *store, const k
     x->makes_call = true;
     if (!x->on) /* the rest is not looked at */
         return KV_OK;
-    *x = (explainer){.on = true, .trial = s->explanation != NULL, .makes_call = true};
-    x->s = s;
-    x->store = store;
-    x->what = what;
-    x->keys = keys;
-    x->values = values;
-    x->outs = outs;
+    *x = (explainer){.on = true,
+                     .trial = s->explanation != NULL,
+                     .makes_call = true,
+                     .s = s,
+                     .store = store,
+                     .what = what,
+                     .keys = keys,
+                     .values = values,
+                     .outs = outs};
     if (s->guest && can(store, "transactions"))
         return kv_err_set(e, KV_E_UNSUPPORTED,
                           "a call of a store of type \"%s\" is explained by making it and "
@@ -620,8 +622,7 @@ int explain_begin(explainer *x, session *s, const char *what, kv *store, const k
     bool compressed = compression_of(store, how) != NULL;
     if (x->trial && kv_in_transaction(store)) {
         kv_err_set(e, KV_E_VALUE, "a transaction is open, and explaining a command needs one");
-        kv_err_hint(e, "commit or rollback first; `explain on` explains inside of one");
-        return e->code;
+        return kv_err_hint(e, "commit or rollback first; `explain on` explains inside of one");
     }
     for (int64_t i = 0; i < keys->n && i < EXPLAIN_KEYS; i++) {
         if (!cluster)
@@ -634,12 +635,8 @@ int explain_begin(explainer *x, session *s, const char *what, kv *store, const k
         begin_key(x, i);
     }
     x->makes_call = !x->trial || can(store, "transactions");
-    if (x->trial && x->makes_call) {
-        if (kv_begin(store, e))
-            return e->code;
-        x->begun = true;
-    }
-    return KV_OK;
+    x->begun = x->trial && x->makes_call && kv_begin(store, e) == KV_OK;
+    return e->code;
 }
 
 int explain_end(explainer *x, kv_err *e)

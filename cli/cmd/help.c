@@ -426,7 +426,7 @@ static int not_found(const char *word, bool json, kv_err *e)
     for (int i = 0; !json && help_topic(i); i++)
         suggest_add(&near, help_topic(i));
     suggest_done(&near, e);
-    return kv_err_hint(e, json ? "`help --json` lists them" : "`help` lists everything"), KV_E_NAME;
+    return kv_err_hint(e, json ? "`help --json` lists them" : "`help` lists everything");
 }
 
 /* Words that a second one may follow, the name of one page. */
@@ -469,7 +469,7 @@ int help_words(buf *out, const char *first, const char *second, kv_err *e)
     kv_err_set(e, KV_E_NAME, "%s `%.64s`", g->lacks, second);
     if (g->suggest)
         g->suggest(second, e);
-    return kv_err_hint(e, "%s", g->lists), KV_E_NAME;
+    return kv_err_hint(e, "%s", g->lists);
 }
 
 /* Two words: optimizer adam, or two that are searched for together. */
@@ -647,8 +647,7 @@ void version_text(buf *out)
 int cmd_version(session *s, const ast *call, result *out, kv_err *e)
 {
     buf text = {0};
-    (void)s;
-    (void)call;
+    (void)s, (void)call;
     version_text(&text);
     return result_text(out, &text, KV_OK, e);
 }

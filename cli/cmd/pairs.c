@@ -7,11 +7,11 @@
 #include "base/buf.h"
 #include "base/map.h"
 #include "base/mem.h"
-#include "base/num.h"
 #include "base/suggest.h"
 #include "checkpoint/checkpoint_write.h"
 #include "eval/eval.h"
 #include "files/files.h"
+#include "out/record.h"
 #include "session/result.h"
 #include "session/unit.h"
 #include "syntax/command.h"
@@ -119,8 +119,7 @@ static int for_nothing(const filling *f, kv_err *e)
              text);
     if (f->node->kind == AST_INDEX)
         kv_err_hint(e, "%s = …", text);
-    kv_err_hint(e, "fill one that has a name: out=w");
-    return KV_E_USAGE;
+    return kv_err_hint(e, "fill one that has a name: out=w");
 }
 
 /* held: something refers to v, or to what holds it. */
@@ -230,8 +229,6 @@ int pairs_outs(pairs *p, session *s, kv *store, const ast *call, const key_list 
 /* Bytes of values that are in memory at a time, while keys are left. */
 #define BATCH_BYTES ((int64_t)64 << 20)
 
-/* ---- The files ------------------------------------------------------------------------------- */
-
 void value_files_close(value_files *f)
 {
     for (int64_t i = 0; i < f->n; i++)
@@ -244,7 +241,6 @@ int value_files_open(value_files *f, session *s, const ast *call, kv_err *e)
 {
     const ast *list = call->kid[1];
     bool named = list->n > 0, several = named_is_pattern(call->kid[0]);
-    *f = (value_files){0};
     for (uint32_t i = 0; i < list->n; i++)
         named &= list->kid[i]->kind == AST_FILE;
     if (!named)
@@ -253,10 +249,7 @@ int value_files_open(value_files *f, session *s, const ast *call, kv_err *e)
         return KV_E_MEMORY;
     for (uint32_t i = 0; i < list->n && named; i++) {
         checkpoint *one;
-        if (load_named(s, list->kid[i], &one, e)) {
-            value_files_close(f);
-            return e->code;
-        }
+        TRY(load_named(s, list->kid[i], &one, e));
         named = one != NULL;
         if (named)
             f->files[f->n++] = one;
@@ -269,13 +262,6 @@ int value_files_open(value_files *f, session *s, const ast *call, kv_err *e)
 
 /* ---- Keys ------------------------------------------------------------------------------------ */
 
-static const char *name_of(const kv_key *key, char number[NUM_TEXT_MAX])
-{
-    if (!key->name)
-        num_int(number, key->id);
-    return key->name ? key->name : number;
-}
-
 /* Adds a name to a list of names in a hint. */
 static void list_one(buf *names, int64_t *n, const char *name)
 {
@@ -287,8 +273,7 @@ static int list_end(buf *names, int64_t n, kv_err *e)
 {
     if (n > 3)
         buf_printf(names, " and %lld more", (long long)(n - 3));
-    kv_err_hint(e, "%s", buf_text(names));
-    return e->code;
+    return kv_err_hint(e, "%s", buf_text(names));
 }
 
 /* The names of file a that match and that b lacks; *n of them, listed. */
@@ -331,7 +316,7 @@ static int check_known(kv *store, const value_files *f, const key_list *keys, kv
     for (int64_t i = 0; i < keys->n; i++) {
         kv_info info;
         if (kv_find(store, &keys->keys[i], &info, &(kv_err){0}))
-            list_one(&names, &n, name_of(&keys->keys[i], number));
+            list_one(&names, &n, named_key(keys->keys[i], number));
     }
     if (n == 0)
         return KV_OK;
@@ -361,7 +346,7 @@ int value_files_keys(const value_files *f, session *s, const ast *call, kv *stor
             bare_codes bare = {0};
             for (int64_t i = 0; i < keys->n; i++)
                 bare_codes_count(&bare, f->files[j],
-                                 checkpoint_find(f->files[j], name_of(&keys->keys[i], number)));
+                                 checkpoint_find(f->files[j], named_key(keys->keys[i], number)));
             bare_codes_tell(s, &bare);
         }
     }
@@ -382,10 +367,10 @@ int value_files_pairs(const value_files *f, const key_list *keys, int64_t from, 
     return KV_OK;
 }
 
-static const tensor_info *tensor_of(const checkpoint *c, const kv_key *key)
+static const tensor_info *tensor_of(const checkpoint *c, kv_key key)
 {
     char number[NUM_TEXT_MAX];
-    int64_t i = checkpoint_find(c, name_of(key, number));
+    int64_t i = checkpoint_find(c, named_key(key, number));
     return i < 0 ? NULL : checkpoint_at(c, i);
 }
 
@@ -394,7 +379,7 @@ int64_t value_files_batch(const value_files *f, const key_list *keys, int64_t fr
     int64_t bytes = 0, to = from;
     while (to < keys->n && (bytes < BATCH_BYTES || to == from)) {
         for (int64_t j = 0; j < f->n; j++) {
-            const tensor_info *t = tensor_of(f->files[j], &keys->keys[to]);
+            const tensor_info *t = tensor_of(f->files[j], keys->keys[to]);
             bytes += t ? t->bytes : 0;
         }
         to++;
@@ -408,7 +393,7 @@ int64_t value_files_misfit(const value_files *f, kv *store, const key_list *keys
         kv_info info;
         bool there = kv_find(store, &keys->keys[i], &info, &(kv_err){0}) == KV_OK, good = true;
         for (int64_t j = 0; j < f->n; j++) {
-            const tensor_info *t = tensor_of(f->files[j], &keys->keys[i]);
+            const tensor_info *t = tensor_of(f->files[j], keys->keys[i]);
             good &= t && (!there ||
                           (!init && tensor_same_shape(t->ndim, t->shape, info.ndim, info.shape)));
         }
@@ -424,45 +409,24 @@ void pairs_release(pairs *p)
 {
     for (int64_t i = 0; i < p->n; i++)
         kv_array_unref(p->arrays[i]);
-    if (p->keys != p->small_keys) {
-        mem_free(p->keys);
-        mem_free(p->arrays);
-        mem_free(p->nodes);
-    }
+    arena_release(&p->memory);
 }
 
 int pairs_add(pairs *p, kv_key key, kv_array *a, kv_err *e)
 {
-    if (p->n == 0 && !p->keys) {
+    if (p->n == 0) {
         p->keys = p->small_keys;
         p->arrays = p->small_arrays;
         p->nodes = p->small_nodes;
         p->cap = 8;
     }
-    if (p->n == p->cap) {
-        int64_t cap = 4 * p->cap;
-        kv_key *keys = mem_alloc(cap, sizeof *keys, e);
-        kv_array **arrays = mem_alloc(cap, sizeof *arrays, e);
-        const ast **nodes = mem_alloc(cap, sizeof *nodes, e);
-        if (!keys || !arrays || !nodes) {
-            mem_free(keys);
-            mem_free(arrays);
-            mem_free(nodes);
-            kv_array_unref(a);
-            return KV_E_MEMORY;
-        }
-        memcpy(keys, p->keys, (size_t)p->n * sizeof *keys);
-        memcpy(arrays, p->arrays, (size_t)p->n * sizeof *arrays);
-        memcpy(nodes, p->nodes, (size_t)p->n * sizeof *nodes);
-        if (p->keys != p->small_keys) {
-            mem_free(p->keys);
-            mem_free(p->arrays);
-            mem_free(p->nodes);
-        }
-        p->keys = keys;
-        p->arrays = arrays;
-        p->nodes = nodes;
-        p->cap = cap;
+    int64_t keys = p->cap, arrays = p->cap;
+    if (p->n == p->cap &&
+        (arena_grow(&p->memory, &p->keys, &keys, p->n, sizeof *p->keys, e) ||
+         arena_grow(&p->memory, &p->arrays, &arrays, p->n, sizeof *p->arrays, e) ||
+         arena_grow(&p->memory, &p->nodes, &p->cap, p->n, sizeof *p->nodes, e))) {
+        kv_array_unref(a);
+        return KV_E_MEMORY;
     }
     p->keys[p->n] = key;
     p->nodes[p->n] = p->node;
@@ -497,8 +461,7 @@ static int suggest_longer(kv *store, kv_err *e)
     if (n <= SUGGEST_MAX)
         return suggest_done(&longer, e), e->code;
     return kv_err_hint(e, "%lld keys begin so, among them %.80s: list %s*", (long long)n,
-                       longer.names[0], e->key_name),
-           e->code;
+                       longer.names[0], e->key_name);
 }
 
 void pairs_suggest(kv *store, kv_err *e)
@@ -524,6 +487,13 @@ void pairs_suggest(kv *store, kv_err *e)
     if (is_file)
         kv_err_hint(e, "ls %s lists the keys of the file, stat %s their numbers", e->key_name,
                     e->key_name);
+}
+
+int command_keys(session *s, key_list *keys, result *out, kv_err *e)
+{
+    out->names = keys->names;
+    keys->names = (arena){0};
+    return record_keys(s, out, keys->keys, keys->n, e);
 }
 
 int command_priority(session *s, const ast *call, kv_call *out, kv_err *e)

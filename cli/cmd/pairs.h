@@ -18,6 +18,7 @@ typedef struct pairs {
     bool in_place;        /* they are filled, too */
     bool since;           /* only with elements that changed: for explain */
     int64_t first, twice; /* two that are one array for different keys; twice 0: none */
+    arena memory;         /* of more than 8 */
     kv_key small_keys[8];
     kv_array *small_arrays[8];
     const ast *small_nodes[8];
@@ -66,6 +67,9 @@ int pairs_outs(pairs *p, session *s, kv *store, const ast *call, const key_list 
  * close, else those that begin with it. */
 void pairs_suggest(kv *store, kv_err *e);
 
+/* Gives the names of a command's keys to its result, and the keys to its record. Error: memory. */
+int command_keys(session *s, key_list *keys, result *out, kv_err *e);
+
 /* The value of --priority, 0 when it was not given. Errors: dtype, value (out of int range). */
 int command_priority(session *s, const ast *call, kv_call *out, kv_err *e);
 
@@ -80,9 +84,11 @@ typedef struct value_files {
 } value_files;
 
 /* Opens the files of VALUES if all of these are files of named arrays, and KEYS are a pattern or
- * more than one array stands in each. Errors: those of checkpoint_open, with their place. */
+ * more than one array stands in each. f begins zeroed, and is closed after an error, too. Errors:
+ * those of checkpoint_open, with their place. */
 int value_files_open(value_files *f, session *s, const ast *call, kv_err *e);
 void value_files_close(value_files *f);
+#define own_value_files OWN(value_files_close) value_files
 
 /* The keys of the call: those that KEYS name, or for a pattern those of the first file that match.
  * Checks that every file has all of them, and no other name that matches. init: there is one file,

@@ -2,6 +2,7 @@
  * the values of keys. */
 #pragma once
 
+#include "base/num.h"
 #include "checkpoint/checkpoint.h"
 #include "eval/eval.h"
 #include "lang/ast.h"
@@ -66,6 +67,9 @@ void bare_codes_tell(session *s, const bare_codes *b);
 
 /* The value of one array of a file: `name`, NULL: the only one. Errors: io, format, name, value. */
 int named_read(session *s, const char *path, const char *name, value *out, kv_err *e);
+
+/* The name of a key in files: its text, or its number as it is written, in `number`. */
+const char *named_key(kv_key key, char number[NUM_TEXT_MAX]);
 
 /* The array of f for a key. Errors: name (there is none), those of named_load. */
 int named_array(kv_array **out, const checkpoint *f, kv_key key, kv_err *e);

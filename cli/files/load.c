@@ -249,7 +249,7 @@ static int read_csv(datafile *d, const load_options *o, char separator, value *o
     csv.unmarked = &unmarked;
     if (csv.decimal && csv.decimal == csv.thousands) {
         kv_err_set(e, KV_E_VALUE, "decimal=\"%c\" is also what parts thousands", csv.decimal);
-        return kv_err_hint(e, "thousands=\".\""), KV_E_VALUE;
+        return kv_err_hint(e, "thousands=\".\"");
     }
     own_stack texts = {0};
     int rc = o->texts ? csv_read_texts(d->f, d->name, &csv, csv.strings, add_text, &texts, e)
@@ -431,8 +431,8 @@ static int load(session *s, const char *path, const load_options *o, value *out,
                         path, strrchr(path, '#'));
         if (strstr(path, ".xls") || strstr(path, ".parquet") || strstr(path, ".feather"))
             kv_err_hint(e, "it is not read: save it as CSV");
-        kv_err_hint(e, "say what it is: load(\"%s\", format=\"csv\"), or another format", path);
-        return KV_E_USAGE;
+        return kv_err_hint(e, "say what it is: load(\"%s\", format=\"csv\"), or another format",
+                           path);
     }
     bool named = kind == FILE_SAFETENSORS, typed = named || kind == FILE_NPY;
     if (named) {
@@ -503,7 +503,7 @@ static int text_columns_of(value v, bool onehot, arena *memory, csv_options *o, 
     bool is_dict = v.kind == VALUE_DICT;
     if (v.kind == VALUE_BOOL && v.u.integer && onehot && (o->ntexts || o->every)) {
         kv_err_set(e, KV_E_VALUE, "onehot=true is for all columns of texts, and cats= is given");
-        return kv_err_hint(e, "onehot=[\"city\"] makes columns of 0 and 1 of that one"), KV_E_VALUE;
+        return kv_err_hint(e, "onehot=[\"city\"] makes columns of 0 and 1 of that one");
     }
     if (v.kind == VALUE_BOOL) {
         o->every = v.u.integer ? onehot ? CSV_ONEHOT : CSV_CODES : o->every;
@@ -556,8 +556,7 @@ static int missing_of(value v, arena *memory, csv_options *o, kv_err *e)
     o->filler = (double)NAN;
     if (v.kind == VALUE_BOOL) {
         kv_err_set(e, KV_E_DTYPE, "missing= is a number or texts, not true or false");
-        return kv_err_hint(e, "missing=nan reads empty cells as nan; missing=0 fills them"),
-               KV_E_DTYPE;
+        return kv_err_hint(e, "missing=nan reads empty cells as nan; missing=0 fills them");
     }
     return value_is_number(v) ? function_number(v, "missing=", &o->filler, e)
                               : texts_of(v, "missing=, when it is not a number,", memory,

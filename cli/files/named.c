@@ -7,7 +7,6 @@
 #include <sys/stat.h>
 
 #include "base/mem.h"
-#include "base/num.h"
 #include "base/suggest.h"
 #include "checkpoint/scales.h"
 #include "checkpoint/tensor_codec.h"
@@ -172,13 +171,18 @@ void bare_codes_tell(session *s, const bare_codes *b)
                      (long long)b->n, b->n == 1 ? " is" : "s are", b->name);
 }
 
+const char *named_key(kv_key key, char number[NUM_TEXT_MAX])
+{
+    num_int(number, key.id);
+    return key.name ? key.name : number;
+}
+
 int named_array(kv_array **out, const checkpoint *f, kv_key key, kv_err *e)
 {
     char number[NUM_TEXT_MAX];
-    num_int(number, key.id);
-    int64_t i = named_find(f, key.name ? key.name : number);
-    return i >= 0 ? named_load(out, f, i, e)
-                  : checkpoint_load_name(out, f, key.name ? key.name : number, e);
+    const char *name = named_key(key, number);
+    int64_t i = named_find(f, name);
+    return i >= 0 ? named_load(out, f, i, e) : checkpoint_load_name(out, f, name, e);
 }
 
 typedef struct text_list {

@@ -105,7 +105,6 @@ typedef struct old_file {
     FILE *f;          /* the old file; NULL: there is none, or it is empty or no file */
     const char *path; /* borrowed */
     int folder;       /* locked while it is open; -1: could not be opened */
-    char last;        /* the last byte of the file */
 } old_file;
 
 /* Bytes that are copied at a time. */
@@ -131,24 +130,6 @@ static int lock_folder(int *folder, session *s, const char *path, kv_err *e)
     return KV_OK;
 }
 
-static int open_file(old_file *o, kv_err *e)
-{
-    struct stat about;
-    if (stat(o->path, &about) != 0) /* one that cannot be looked at is not missing */
-        return errno == ENOENT ? KV_OK : file_error(e, "read", o->path, errno);
-    if (!S_ISREG(about.st_mode) || about.st_size == 0)
-        return KV_OK;
-    o->f = fopen(o->path, "rbe");
-    if (!o->f || fseeko(o->f, -1, SEEK_END) != 0)
-        return file_error(e, "read", o->path, errno);
-    errno = 0;
-    int last = fgetc(o->f);
-    if (last == EOF)
-        return file_error(e, "read", o->path, errno ? errno : EIO);
-    o->last = (char)last;
-    return KV_OK;
-}
-
 static void old_file_close(old_file *o)
 {
     if (o->f)
@@ -163,30 +144,36 @@ static void old_file_close(old_file *o)
  * for itself. Errors: io, interrupted; the caller closes all the same. */
 static int old_file_open(old_file *o, session *s, const char *path, bool lock, kv_err *e)
 {
+    struct stat about;
     *o = (old_file){.path = path, .folder = -1};
     TRY(lock ? lock_folder(&o->folder, s, path, e) : KV_OK);
-    return open_file(o, e);
+    if (stat(path, &about) != 0) /* one that cannot be looked at is not missing */
+        return errno == ENOENT ? KV_OK : file_error(e, "read", path, errno);
+    if (!S_ISREG(about.st_mode) || about.st_size == 0)
+        return KV_OK;
+    o->f = fopen(path, "rbe");
+    return o->f ? KV_OK : file_error(e, "read", path, errno);
 }
-
-/* ---- Copying --------------------------------------------------------------------------------- */
 
 /* Writes all of it to `to`, ending in a newline. Error: io. */
 static int old_file_copy(old_file *o, FILE *to, kv_err *e)
 {
     size_t n;
+    char last = '\n';
     if (!o->f)
         return KV_OK;
     own_mem char *piece = mem_alloc(PIECE, 1, e);
     if (!piece)
         return KV_E_MEMORY;
     rewind(o->f);
-    while ((n = fread(piece, 1, PIECE, o->f)) > 0)
+    while ((n = fread(piece, 1, PIECE, o->f)) > 0) {
+        last = piece[n - 1];
         if (fwrite(piece, 1, n, to) != n)
             return file_error(e, "write", o->path, errno);
+    }
     if (ferror(o->f))
         return file_error(e, "read", o->path, errno);
-    return o->last != '\n' && fputc('\n', to) == EOF ? file_error(e, "write", o->path, errno)
-                                                     : KV_OK;
+    return last != '\n' && fputc('\n', to) == EOF ? file_error(e, "write", o->path, errno) : KV_OK;
 }
 
 /* ---- Files ---- */
@@ -243,13 +230,12 @@ static int check_one(const char *path, const result *r, int64_t n, kv_err *e)
         kv_err_set(e, KV_E_USAGE, "\"%s\" holds one array, there are %lld keys", path,
                    (long long)n);
         return kv_err_hint(e, "a file for each: > grad-{key}.csv; one for all: .safetensors, "
-                              ".ndjson"),
-               KV_E_USAGE;
+                              ".ndjson");
     }
     if (value_is_several(r->v) && n != 1) {
         kv_err_set(e, KV_E_DTYPE, "\"%s\" holds one array, and this is a list of %lld", path,
                    (long long)n);
-        return kv_err_hint(e, ".ndjson holds an array a line"), KV_E_DTYPE;
+        return kv_err_hint(e, ".ndjson holds an array a line");
     }
     return KV_OK;
 }
@@ -298,7 +284,7 @@ static int make_parts(session *s, parts *p, const char *path, const result *r, k
     if (kind == FILE_SAFETENSORS && !r->keys && items != &r->v) {
         kv_err_set(e, KV_E_DTYPE, "the arrays in \"%s\" have names, those of a list have none",
                    path);
-        return kv_err_hint(e, ".ndjson holds an array a line"), KV_E_DTYPE;
+        return kv_err_hint(e, ".ndjson holds an array a line");
     }
     TRY(kind == FILE_NDJSON || kind == FILE_SAFETENSORS ? KV_OK : check_one(path, r, n, e));
     if (!(p->arrays = mem_zalloc(n, sizeof *p->arrays, e)))
@@ -320,12 +306,9 @@ static int write_safetensors(FILE *f, const char *path, const parts *p, kv_err *
     if (!items)
         return KV_E_MEMORY;
     for (int64_t i = 0; i < p->n; i++) {
-        char number[32];
-        snprintf(number, sizeof number, "%lld", p->keys ? (long long)p->keys[i].id : 0);
-        const char *name = !p->keys          ? NAME_OF_ONE
-                           : p->keys[i].name ? p->keys[i].name
-                                             : arena_text(&names, number, strlen(number), e);
-        if (!name)
+        char number[NUM_TEXT_MAX];
+        const char *name = p->keys ? named_key(p->keys[i], number) : NAME_OF_ONE;
+        if (!(name = arena_text(&names, name, strlen(name), e)))
             return KV_E_MEMORY;
         items[i] = (safetensors_item){name, p->arrays[i]};
     }
@@ -469,8 +452,7 @@ static int check_keys(const char *path, const parts *p, kv_err *e)
     kv_err_set(e, KV_E_VALUE,
                "\"%s\" holds %lld keys, which one array without a name would replace", path,
                (long long)n);
-    return kv_err_hint(e, "kvctl -s FILE -c 'init KEY VALUE' adds one; else remove the file first"),
-           KV_E_VALUE;
+    return kv_err_hint(e, "kvctl -s FILE -c 'init KEY VALUE' adds one; else remove the file first");
 }
 
 static int save_one(session *s, written *w, const char *path, const result *r, order o, kv_err *e)
@@ -493,15 +475,13 @@ static int save_one(session *s, written *w, const char *path, const result *r, o
 /* path with the key in the place of {key}, if that stands in it. */
 static int path_of_key(buf *out, const char *path, const kv_key *key, kv_err *e)
 {
-    const char *at = strstr(path, KEY_MARK);
-    if (at && key->name && strchr(key->name, '/'))
+    char number[NUM_TEXT_MAX];
+    const char *at = strstr(path, KEY_MARK), *name = at ? named_key(*key, number) : "";
+    if (strchr(name, '/'))
         return kv_err_set(e, KV_E_VALUE, "the key \"%s\" has a / and cannot stand in a file name",
-                          key->name);
+                          name);
     buf_put(out, path, at ? (size_t)(at - path) : strlen(path));
-    if (at && key->name)
-        buf_add(out, key->name);
-    else if (at)
-        buf_printf(out, "%lld", (long long)key->id);
+    buf_add(out, name);
     buf_add(out, at ? at + strlen(KEY_MARK) : "");
     return buf_check(out, e);
 }

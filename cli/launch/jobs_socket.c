@@ -1,9 +1,7 @@
-/* Sockets by which a job that runs is found and looked at: their folder, the messages on them, and
- * the launcher that hands its clients over to a worker. */
+/* The folder of jobs, their messages, and the door of a launcher: see jobs_socket.h. */
 #include "launch/jobs_socket.h"
 
 #include <ctype.h>
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -52,27 +50,22 @@ int jobs_folder_open(bool makes, int *dir, kv_err *e)
     *dir = -1;
     if (makes && mkdir(path, 0700) && errno != EEXIST)
         return file_error(e, "make", path, errno);
-    int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    own_fd fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (fd < 0 && errno == ENOENT && !makes)
         return KV_OK;
     if (fd < 0 && (errno == ELOOP || errno == ENOTDIR))
         return kv_err_set(e, KV_E_IO, "\"%s\" is no folder but a link or a file", path);
-    if (fd < 0 || fstat(fd, &s)) {
-        int why = errno;
-        if (fd >= 0)
-            close(fd);
-        return file_error(e, "open", path, why);
-    }
+    if (fd < 0 || fstat(fd, &s))
+        return file_error(e, "open", path, errno);
     if (s.st_uid != geteuid())
         kv_err_set(e, KV_E_IO, "\"%s\" belongs to another user", path);
     else if (s.st_mode & 077)
         kv_err_set(e, KV_E_IO, "\"%s\" is open to other users: its mode is %03o, not 700", path,
                    (unsigned)s.st_mode & 0777);
-    if (e->code) {
-        close(fd);
-        return kv_err_hint(e, "$KVCTL_JOBS names another folder"), KV_E_IO;
-    }
+    if (e->code)
+        return kv_err_hint(e, "$KVCTL_JOBS names another folder");
     *dir = fd;
+    fd = -1;
     return KV_OK;
 }
 
@@ -107,44 +100,39 @@ int jobs_connect(int dir, const char *name, int seconds)
         errno = EPERM;
         return -1;
     }
-    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | (seconds ? 0 : SOCK_NONBLOCK), 0);
+    own_fd fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | (seconds ? 0 : SOCK_NONBLOCK), 0);
     if (fd < 0)
         return -1;
     limit_waits(fd, seconds);
-    if (connect(fd, (struct sockaddr *)&a, sizeof a) == 0 && is_own_peer(fd)) {
-        fcntl(fd, F_SETFL, 0);
-        limit_waits(fd, SECONDS);
-        return fd;
+    if (connect(fd, (struct sockaddr *)&a, sizeof a) != 0 || !is_own_peer(fd)) {
+        errno = errno ? errno : EPERM;
+        return -1;
     }
-    int why = errno ? errno : EPERM;
-    close(fd);
-    errno = why;
-    return -1;
+    int connected = fd;
+    fcntl(fd, F_SETFL, 0);
+    limit_waits(fd, SECONDS);
+    fd = -1;
+    return connected;
 }
 
 /* Returns true if a socket is left of a job that is gone; the folder's lock is held. */
 static bool is_dead(int dir, const char *name)
 {
-    int fd = jobs_connect(dir, name, 0);
-    if (fd >= 0)
-        close(fd);
+    own_fd fd = jobs_connect(dir, name, 0);
     return fd < 0 && errno == ECONNREFUSED;
 }
 
 static int make_socket(int dir, const char *name, int *out, kv_err *e)
 {
     struct sockaddr_un a = address_of(dir, name);
-    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    own_fd fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     /* Linux gives the file the mode of the socket; the folder keeps others out anyway. */
-    if (fd >= 0 && fchmod(fd, 0600) == 0 && bind(fd, (struct sockaddr *)&a, sizeof a) == 0 &&
-        listen(fd, WAITING) == 0) {
-        *out = fd;
-        return KV_OK;
-    }
-    file_error(e, "make", name, errno);
-    if (fd >= 0)
-        close(fd);
-    return e->code;
+    if (fd < 0 || fchmod(fd, 0600) || bind(fd, (struct sockaddr *)&a, sizeof a) ||
+        listen(fd, WAITING))
+        return file_error(e, "make", name, errno);
+    *out = fd;
+    fd = -1;
+    return KV_OK;
 }
 
 int jobs_listen(int dir, const char *name, int *fd, kv_err *e)
@@ -167,38 +155,27 @@ int jobs_listen(int dir, const char *name, int *fd, kv_err *e)
 
 int jobs_accept(int fd)
 {
-    int peer = accept4(fd, NULL, NULL, SOCK_CLOEXEC);
-    if (peer < 0)
+    own_fd peer = accept4(fd, NULL, NULL, SOCK_CLOEXEC);
+    if (peer < 0 || !is_own_peer(peer))
         return -1;
-    if (!is_own_peer(peer)) {
-        close(peer);
-        return -1;
-    }
+    int accepted = peer;
     limit_waits(peer, SECONDS);
-    return peer;
+    peer = -1;
+    return accepted;
 }
 
-void jobs_tidy(int dir)
+bool jobs_tidy(int dir, const char *name)
 {
-    int again = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    DIR *d = again < 0 ? NULL : fdopendir(again);
-    if (!d)
-        return;
     flock(dir, LOCK_EX);
-    for (const struct dirent *x; (x = readdir(d));)
-        if (jobs_is_name(x->d_name) && is_dead(dir, x->d_name))
-            unlinkat(dir, x->d_name, 0);
+    bool dead = is_dead(dir, name) && unlinkat(dir, name, 0) == 0;
     flock(dir, LOCK_UN);
-    closedir(d);
+    return dead;
 }
 
 void jobs_unlisten(int dir, int fd, const char *name)
 {
-    flock(dir, LOCK_EX);
     close(fd);
-    if (is_dead(dir, name))
-        unlinkat(dir, name, 0);
-    flock(dir, LOCK_UN);
+    jobs_tidy(dir, name);
     close(dir);
 }
 
@@ -363,7 +340,7 @@ int door_open(launch_door *d, const launch_options *o, kv_err *e)
         close(d->dir);
     if (why.code == KV_E_BUSY) {
         *e = why;
-        return kv_err_hint(e, "kvctl jobs lists it; --name gives this one another name"), KV_E_BUSY;
+        return kv_err_hint(e, "kvctl jobs lists it; --name gives this one another name");
     }
     terminal_say("kvctl: the job runs, and nobody can attach to it: %s", why.text);
     return KV_OK;
@@ -450,20 +427,20 @@ static int choose(const job *j, const char *text, char why[200])
 static void enter(int fd, const job *j, const char *text)
 {
     char name[32], why[200] = "";
-    int number = choose(j, text, why), door = -1;
+    int number = choose(j, text, why);
+    own_fd door = -1;
     if (number >= 0 && j->o->python)
         snprintf(why, sizeof why,
                  "worker %d runs Python, which has no prompt: kv.describe(\"rounds\") in the "
                  "program says whom a round lacks",
                  number);
-    int dir = *why ? -1 : open(j->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    own_fd dir = *why ? -1 : open(j->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     snprintf(name, sizeof name, "attach.%d", number);
     if (dir >= 0)
         door = jobs_connect(dir, name, 0);
     if (door >= 0) {
         snprintf(name, sizeof name, "%d", number);
         jobs_send(fd, JOBS_DOOR, name, strlen(name), door);
-        close(door);
     } else {
         if (!*why && errno == ENOENT) /* a spare, or one that is just starting */
             snprintf(why, sizeof why,
@@ -473,8 +450,6 @@ static void enter(int fd, const job *j, const char *text)
                      strerror(errno));
         jobs_say(fd, JOBS_REFUSED, why);
     }
-    if (dir >= 0)
-        close(dir);
 }
 
 static void grow(int fd, job *j)

@@ -40,8 +40,8 @@ int jobs_connect(int dir, const char *name, int seconds);
 /* The next connection to a socket that listens, whose other side is of this user; -1: none now. */
 int jobs_accept(int fd);
 
-/* Removes the sockets of jobs that are gone. */
-void jobs_tidy(int dir);
+/* Removes the socket of this name if its job is gone. Returns whether it was. */
+bool jobs_tidy(int dir, const char *name);
 
 /* Removes the socket when the job ends; dir, fd and name are those of jobs_listen. */
 void jobs_unlisten(int dir, int fd, const char *name);

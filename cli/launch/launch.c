@@ -54,10 +54,9 @@ static int hint_option(const char *word, kv_err *e)
     size_t n = strcspn(word, "=");
     for (size_t i = 0; i < sizeof meant / sizeof *meant; i++)
         if (strlen(meant[i][0]) == n && memcmp(word, meant[i][0], n) == 0)
-            return kv_err_hint(e, "did you mean %s?", meant[i][1]), e->code;
+            return kv_err_hint(e, "did you mean %s?", meant[i][1]);
     shell_option_suggest(&launch_table, word, e);
-    return kv_err_hint(e, "options of launch stand before FILE; kvctl launch --help lists them"),
-           e->code;
+    return kv_err_hint(e, "options of launch stand before FILE; kvctl launch --help lists them");
 }
 
 static int check_readable(const char *file, kv_err *e)
@@ -77,8 +76,7 @@ static int check_program(const launch_options *o, kv_err *e)
     if (python && slash)
         kv_err_hint(e, "KVCTL_PYTHON=%s kvctl launch -n WORKERS --python FILE", o->words[0]);
     return kv_err_hint(e, python ? "kvctl launch -n WORKERS --python FILE runs one of Python"
-                                 : "leave it out: kvctl launch -n WORKERS FILE"),
-           KV_E_USAGE;
+                                 : "leave it out: kvctl launch -n WORKERS FILE");
 }
 
 /* Notes a script that pushes in a loop and never asks how far the job is: when it begins again, it
@@ -104,14 +102,18 @@ static void note_rounds(launch_options *o, const input *inputs, int n, bool quie
                      o->python ? "kv." : "");
 }
 
+static int no_script(kv_err *e)
+{
+    kv_err_set(e, KV_E_USAGE, "launch: which script? kvctl launch -n WORKERS FILE");
+    return kv_err_hint(e, "kvctl launch -n WORKERS -i is a prompt");
+}
+
 /* Refuses words and scripts that every worker would refuse, before any has started. *code: the exit
  * code for a mistake that was reported. */
 static int check_words(launch_options *o, int *code, kv_err *e)
 {
-    if (o->nwords == 0) {
-        kv_err_set(e, KV_E_USAGE, "launch: which script? kvctl launch -n WORKERS FILE");
-        return kv_err_hint(e, "kvctl launch -n WORKERS -i is a prompt"), KV_E_USAGE;
-    }
+    if (o->nwords == 0)
+        return no_script(e);
     if (o->python) {
         const char *file = o->words[0];
         if (*file == '-')
@@ -128,16 +130,14 @@ static int check_words(launch_options *o, int *code, kv_err *e)
         hint_option(o->words[0], e);
     }
     TRY(rc);
-    if (each.ninputs == 0 && !each.interactive && !each.help && !each.version) {
-        kv_err_set(e, KV_E_USAGE, "launch: which script? kvctl launch -n WORKERS FILE");
-        return kv_err_hint(e, "kvctl launch -n WORKERS -i is a prompt"), KV_E_USAGE;
-    }
+    if (each.ninputs == 0 && !each.interactive && !each.help && !each.version)
+        return no_script(e);
     TRY(check_entries(o, &each, e));
     for (int i = 0; i < each.ninputs; i++) {
         const char *text = each.inputs[i].text;
         if (each.inputs[i].kind == INPUT_FILE && is_process_word(text, strlen(text))) {
             kv_err_set(e, KV_E_USAGE, "launch: \"%s\" is a word of kvctl", text);
-            return kv_err_hint(e, "./%s is the file", text), KV_E_USAGE;
+            return kv_err_hint(e, "./%s is the file", text);
         }
         if (each.inputs[i].kind == INPUT_FILE)
             TRY(check_readable(text, e));
@@ -198,8 +198,7 @@ static int check_losses(launch_options *o, const kv_type_ops *ops, kv_err *e)
         kv_err_set(e, KV_E_UNSUPPORTED,
                    "launch: --elastic needs an Open MPI with ULFM, and this one has none");
         return kv_err_hint(e, "Open MPI has it from 5.0 on; with --checkpoint and --max-restarts "
-                              "a job begins again instead"),
-               KV_E_UNSUPPORTED;
+                              "a job begins again instead");
     }
     if (o->elastic)
         o->losses = LOSSES_GO_ON;

@@ -126,7 +126,7 @@ static void children_tell_hosts(job *j, int number, const char *why, bool gone)
     kv_err e = {0};
     sigemptyset(&none);
     mpirun_environment(&set, j->o, j->folder, j->round);
-    int nothing = open("/dev/null", O_WRONLY | O_CLOEXEC);
+    own_fd nothing = open("/dev/null", O_WRONLY | O_CLOEXEC);
     mpirun_tell_command(&c, j->o, j->hosts, number, why, gone, &e);
     if (!e.code && !launch_command_check(&set, &e)) {
         pid_t pid = fork();
@@ -134,8 +134,6 @@ static void children_tell_hosts(job *j, int number, const char *why, bool gone)
             become_mpirun(j, &c, &set, nothing, &none);
         j->telling = pid > 0 ? pid : 0;
     }
-    if (nothing >= 0)
-        close(nothing);
 }
 
 /* Ends all that is still a child, whatever it is. */
@@ -143,11 +141,9 @@ static void children_end(void)
 {
     char list[4096], *at = list, *end;
     snprintf(list, sizeof list, "/proc/self/task/%d/children", (int)getpid());
-    FILE *f = fopen(list, "re");
+    own_stream *f = fopen(list, "re");
     size_t n = f ? fread(list, 1, sizeof list - 1, f) : 0;
     list[n] = '\0';
-    if (f)
-        fclose(f);
     for (long pid; (pid = strtol(at, &end, 10)) > 0; at = end)
         kill((pid_t)pid, SIGKILL);
 }
@@ -181,14 +177,6 @@ static void gone_let(job *j, int number, const char *why)
     r->untold = !j->is_local;
     if (j->is_local && r->pid && !r->ended)
         kill(r->pid, SIGKILL); /* silent, perhaps stopped */
-}
-
-/* A rank on some host misses another one: "RANK sentence". */
-static void gone_take_missed(job *j, const char *text)
-{
-    int number, used = 0;
-    if (sscanf(text, "%d %n", &number, &used) == 1 && gone_may(j, number))
-        gone_let(j, number, text + used);
 }
 
 /* Once a tick: tells other hosts, and takes what ranks of this host have asked for. */
@@ -509,12 +497,16 @@ static void tell_cut(job *j)
     lose(j, j->cut, LINK_CLOSED, "%s ended with exit code %d", name, LINK_CLOSED);
 }
 
-/* A watcher reports a lost rank that launch has not noticed yet. */
-static void take_lost(job *j, const char *text)
+/* A watcher reports "RANK sentence": a lost rank that launch has not noticed yet, or one that is
+ * missed on some host. */
+static void take_loss(job *j, bool missed, const char *text)
 {
     int number, used = 0;
-    if (sscanf(text, "%d %n", &number, &used) == 1)
+    bool read = sscanf(text, "%d %n", &number, &used) == 1;
+    if (read && !missed)
         lose(j, number, EXIT_PEER, "%s", text + used);
+    else if (read && gone_may(j, number))
+        gone_let(j, number, text + used);
 }
 
 static void show_log(job *j)
@@ -553,10 +545,8 @@ static void take_cell(job *j, const wire_cell *cell)
         take_event(j, r, text);
         break;
     case WIRE_LOST:
-        take_lost(j, text);
-        break;
     case WIRE_MISSED:
-        gone_take_missed(j, text);
+        take_loss(j, cell->kind == WIRE_MISSED, text);
         break;
     case WIRE_ROUNDS:
         r->rounds = strtoll(text, NULL, 10);

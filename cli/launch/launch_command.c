@@ -213,7 +213,7 @@ int launch_find(const char *program, const char *package, kv_err *e)
     if (child_finds(program))
         return KV_OK;
     kv_err_set(e, KV_E_UNSUPPORTED, "launch: there is no %s in $PATH", program);
-    return kv_err_hint(e, "it belongs to %s", package), KV_E_UNSUPPORTED;
+    return kv_err_hint(e, "it belongs to %s", package);
 }
 
 /* ---- Variables ---- */
@@ -365,8 +365,7 @@ static int check_host(const char *path, int line, const char *word, const char *
     if (!strchr(word, '@') && word[0] != '[' && (!colon || !strchr(colon + 1, ':')))
         return is_host(name) ? KV_OK : bad_line(e, path, line, "this is no host:", name);
     bad_line(e, path, line, "this is no name of a host:", word);
-    return kv_err_hint(e, "users and IPv6 addresses belong into ~/.ssh/config, under a name"),
-           e->code;
+    return kv_err_hint(e, "users and IPv6 addresses belong into ~/.ssh/config, under a name");
 }
 
 static int take_port(launch_hosts *h, const char *path, int line, const char *text, kv_err *e)
@@ -455,8 +454,7 @@ int hosts_read(launch_hosts *h, const launch_options *o, kv_err *e)
     size_t n;
     int line = 0;
     if (file_read_text(o->hostfile, &text, &n, e))
-        return kv_err_hint(e, "-H takes a file with a host in each line: HOST[:PORT] [slots=N]"),
-               e->code;
+        return kv_err_hint(e, "-H takes a file with a host in each line: HOST[:PORT] [slots=N]");
     if (strlen(text) < n) {
         for (const char *at = text; at; at = strchr(at + 1, '\n'))
             line++;

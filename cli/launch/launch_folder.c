@@ -102,18 +102,13 @@ static bool lock_alone(int dir, const char *name, int how, int *fd)
 void folder_remove_free(const char *folder, bool last)
 {
     struct stat s;
-    int launch = -1, held = -1, dir = open(folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    own_fd dir = open(folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    own_fd launch = -1, held = -1;
     if (dir >= 0 && fstat(dir, &s) == 0 && s.st_uid == geteuid() &&
         lock_alone(dir, "launch", LOCK_EX | LOCK_NB, &launch) &&
         lock_alone(dir, "held", last ? LOCK_EX : LOCK_EX | LOCK_NB, &held) &&
         (last || launch >= 0 || held >= 0))
         folder_remove(folder);
-    if (held >= 0)
-        close(held);
-    if (launch >= 0)
-        close(launch);
-    if (dir >= 0)
-        close(dir);
 }
 
 void folder_sweep(const char *folder)
@@ -123,26 +118,21 @@ void folder_sweep(const char *folder)
     char parent[4096], beside[FOLDER_PATH];
     const struct dirent *one;
     snprintf(parent, sizeof parent, "%.*s", (int)(name - folder), folder);
-    DIR *dir = opendir(parent);
+    own_dir *dir = opendir(parent);
     while (dir && (one = readdir(dir))) {
         if (strlen(one->d_name) != strlen(name) || strncmp(one->d_name, start, strlen(start)) != 0)
             continue;
         folder_path(parent, beside, one->d_name);
         folder_remove_free(beside, false);
     }
-    if (dir)
-        closedir(dir);
 }
 
 static bool add_line(const char *folder, const char *name, const char *line)
 {
     char path[FOLDER_PATH];
     folder_path(folder, path, name);
-    int fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600);
-    bool told = fd >= 0 && write(fd, line, strlen(line)) >= 0;
-    if (fd >= 0)
-        close(fd);
-    return told;
+    own_fd fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600);
+    return fd >= 0 && write(fd, line, strlen(line)) >= 0;
 }
 
 bool folder_tell(const char *folder, const char *line)
@@ -163,7 +153,7 @@ bool folder_next(const char *folder, const char *name, long *at, int *number, ch
     char path[FOLDER_PATH], line[1024];
     int used = 0;
     folder_path(folder, path, name);
-    FILE *f = fopen(path, "re");
+    own_stream *f = fopen(path, "re");
     bool whole = f && !fseek(f, *at, SEEK_SET) && fgets(line, sizeof line, f) &&
                  strchr(line, '\n') && sscanf(line, "%d %n", number, &used) == 1;
     if (whole) {
@@ -171,8 +161,6 @@ bool folder_next(const char *folder, const char *name, long *at, int *number, ch
         line[strcspn(line, "\n")] = '\0';
         snprintf(why, size, "%s", line + used);
     }
-    if (f)
-        fclose(f);
     return whole;
 }
 
@@ -186,15 +174,13 @@ void folder_remove(const char *folder)
 {
     char path[FOLDER_PATH];
     const struct dirent *one;
-    DIR *dir = opendir(folder);
+    own_dir *dir = opendir(folder);
     bool all = true;
     while (dir && (one = readdir(dir))) {
         folder_path(folder, path, one->d_name);
         if (one->d_name[0] != '.' && strcmp(one->d_name, "held") != 0)
             all &= unlink(path) == 0 || errno == ENOENT;
     }
-    if (dir)
-        closedir(dir);
     folder_path(folder, path, "held"); /* last: by it a later job knows that the rest may go */
     if (all)
         unlink(path);

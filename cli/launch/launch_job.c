@@ -135,21 +135,20 @@ static int judge_question(probe *p, const char *host, const launch_options *o, k
     case NO_MPI:
         kv_err_set(e, KV_E_UNSUPPORTED, "launch: host \"%s\" has neither orted nor prted in $PATH",
                    host);
-        return kv_err_hint(e, "one belongs to Open MPI: apt-get install openmpi-bin"),
-               KV_E_UNSUPPORTED;
+        return kv_err_hint(e, "one belongs to Open MPI: apt-get install openmpi-bin");
     case NO_PROGRAM:
         kv_err_set(e, KV_E_UNSUPPORTED, "launch: host \"%s\" has no such kvctl as this one", host);
-        return kv_err_hint(e, "it lies at the same place on all hosts"), KV_E_UNSUPPORTED;
+        return kv_err_hint(e, "it lies at the same place on all hosts");
     case NO_RSYNC:
         kv_err_set(e, KV_E_UNSUPPORTED, "launch: host \"%s\" has no rsync in $PATH", host);
-        return kv_err_hint(e, "apt-get install rsync"), KV_E_UNSUPPORTED;
+        return kv_err_hint(e, "apt-get install rsync");
     case NO_FOLDER:
         if (o->sync_folder)
             return kv_err_set(e, KV_E_IO, "launch: host \"%s\" cannot make \"%s\"", host,
                               o->sync_folder);
         kv_err_set(e, KV_E_IO, "launch: host \"%s\" has no folder \"%s\"", host,
                    getcwd(folder, sizeof folder) ? folder : ".");
-        return kv_err_hint(e, "--sync-dst-dir DIR copies this folder there"), KV_E_IO;
+        return kv_err_hint(e, "--sync-dst-dir DIR copies this folder there");
     default:
         return kv_err_set(e, KV_E_PEER, "launch: host \"%s\" cannot be reached: %s", host,
                           last_words(p));
@@ -272,11 +271,11 @@ static int make_commands(survey *s, bool copy, kv_err *e)
 /* Checks each host before a job begins over ssh: it answers, has Open MPI, this program
  * and this folder. With --sync-dst-dir the folder is copied there first. All hosts are asked at the
  * same time, and those that cannot be reached again and again for queue_timeout seconds, if that is
- * not 0. A signal that launch watches for ends all that: *signal is its number then, else 0.
- * Errors: peer (a host cannot be reached), unsupported (something is missing there), io (the
- * copy). */
-static int survey_hosts(const launch_hosts *h, const launch_options *o, const signal_masks *m,
-                        int *signal, kv_err *e)
+ * not 0. A signal that launch watches for ends all that, and gives *code. Returns whether the hosts
+ * can be used. Errors: peer (a host cannot be reached), unsupported (something is missing there),
+ * io (the copy). */
+static bool survey_hosts(const launch_hosts *h, const launch_options *o, const signal_masks *m,
+                         int *code, kv_err *e)
 {
     survey s = {.h = h, .o = o, .m = m, .probes = mem_zalloc(h->n, sizeof *s.probes, e)};
     while (s.n < h->n && h->items[s.n].ranks > 0)
@@ -289,10 +288,12 @@ static int survey_hosts(const launch_hosts *h, const launch_options *o, const si
         launch_command_release(&s.probes[i].command);
     }
     mem_free(s.probes);
-    *signal = s.signal;
-    if (s.signal)
+    if (s.signal) {
+        fprintf(stderr, "kvctl: the job was ended by signal %d\n", s.signal);
+        *code = 128 + s.signal;
         *e = (kv_err){0};
-    return e->code;
+    }
+    return !e->code && !s.signal;
 }
 
 /* ---- Attempts ---- */
@@ -332,21 +333,6 @@ static void say_restart(const launch_options *o, int number, int64_t round, long
                  round > 0 && o->forgets ? anew : then);
 }
 
-/* Returns whether the hosts can be used; else e says why not, or a signal came and *code is that of
- * the job. */
-static bool prepare(const launch_hosts *h, const launch_options *o, const signal_masks *m,
-                    int *code, kv_err *e)
-{
-    int signal = 0;
-    if (survey_hosts(h, o, m, &signal, e) == KV_OK && !signal)
-        return true;
-    if (signal) {
-        fprintf(stderr, "kvctl: the job was ended by signal %d\n", signal);
-        *code = 128 + signal;
-    }
-    return false;
-}
-
 static int run_attempts(const launch_options *o, const launch_hosts *h, const launch_command *c,
                         int *code, kv_err *e)
 {
@@ -354,7 +340,7 @@ static int run_attempts(const launch_options *o, const launch_hosts *h, const la
     long long begun = 0;
     int64_t round = 0, first_ms = clock_ms();
     children_watch_signals(&m);
-    if (o->by == LAUNCH_SSH && !prepare(h, o, &m, code, e))
+    if (o->by == LAUNCH_SSH && !survey_hosts(h, o, &m, code, e))
         return e->code;
     int rc = o->checkpoint ? read_round(o->checkpoint, &round, e) : KV_OK;
     if (!rc && round > 0)
@@ -381,7 +367,7 @@ static int run_attempts(const launch_options *o, const launch_hosts *h, const la
                          again == 1 ? "" : "s");
             break;
         }
-        if (o->by == LAUNCH_SSH && !prepare(h, o, &m, code, e)) {
+        if (o->by == LAUNCH_SSH && !survey_hosts(h, o, &m, code, e)) {
             rc = e->code;
             break;
         }

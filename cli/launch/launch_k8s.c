@@ -153,7 +153,7 @@ static int check_checkpoint(const launch_options *o, kv_err *e)
     }
     kv_err_set(e, KV_E_VALUE, "launch: --checkpoint \"%.200s\" lies on no volume of the pods",
                o->checkpoint);
-    return kv_err_hint(e, "--volume CLAIM:/data --checkpoint /data/FILE"), KV_E_VALUE;
+    return kv_err_hint(e, "--volume CLAIM:/data --checkpoint /data/FILE");
 }
 
 /* ---- Files ---- */
@@ -238,7 +238,7 @@ static int check_size(const k8s_job *j, kv_err *e)
     kv_err_set(e, KV_E_VALUE,
                "launch: the files of the job have %zu bytes, and a ConfigMap holds %d", n,
                MOST_BYTES);
-    return kv_err_hint(e, "data belongs on a volume: --volume CLAIM:PATH"), KV_E_VALUE;
+    return kv_err_hint(e, "data belongs on a volume: --volume CLAIM:PATH");
 }
 
 static int make_secret(k8s_job *j, kv_err *e)

@@ -247,7 +247,7 @@ static int judge(queue *q, int *code, kv_err *e)
     if (q->o->by == LAUNCH_YARN && ended) {
         kv_err_set(e, KV_E_PEER, "launch: the job of yarn failed: yarn ended with exit code %d",
                    ended);
-        return kv_err_hint(e, "yarn logs -applicationId ID prints what it wrote"), KV_E_PEER;
+        return kv_err_hint(e, "yarn logs -applicationId ID prints what it wrote");
     }
     if (!q->started) {
         terminal_pass(stderr, buf_text(&q->said), q->said.len);

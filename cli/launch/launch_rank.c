@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/file.h"
 #include "base/num.h"
 #include "launch/launch_command.h"
 #include "launch/launch_folder.h"
@@ -204,11 +205,9 @@ static void tell_end(watch *w, int status)
     look_at_lost(w); /* why it ended, if it did for the loss of another one */
     snprintf(name, sizeof name, "rounds.%d", w->number);
     folder_path(w->folder, path, name);
-    FILE *f = fopen(path, "re");
+    own_stream *f = fopen(path, "re");
     if (f && fgets(rounds, sizeof rounds, f))
         wire_tell(w->number, WIRE_ROUNDS, rounds, strlen(rounds));
-    if (f)
-        fclose(f);
     snprintf(line, sizeof line, "%d %s %d", w->number,
              failed && w->stopped ? "stopped"
              : killed             ? "signal"
@@ -360,7 +359,7 @@ int launch_tell(int argc, char **argv)
         return EXIT_NOT_UNDERSTOOD;
     }
     /* what is written while a watcher removes it would stay, and watchers wait for the lock */
-    int held = folder_hold_existing(folder);
+    own_fd held = folder_hold_existing(folder);
     if (held < 0)
         return EXIT_DONE;
     snprintf(line, sizeof line, "%d exit 0\n", atoi(argv[0]));
@@ -370,7 +369,6 @@ int launch_tell(int argc, char **argv)
         folder_add(folder, "lost", atoi(argv[0]), argv[1]);
     else
         folder_tell(folder, line);
-    close(held);
     return EXIT_DONE;
 }
 

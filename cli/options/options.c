@@ -43,11 +43,10 @@ static int check_script(const char *path, kv_err *e)
         return KV_OK;
     kv_err_set(e, KV_E_USAGE, "\"%s\" is a file of arrays, not a script", path);
     if (strpbrk(path, " @'\"$#")) /* a name that needs quotes, of the shell or of the language */
-        return kv_err_hint(e, "kvctl ls FILE lists its keys, kvctl stat FILE their numbers"),
-               KV_E_USAGE;
+        return kv_err_hint(e, "kvctl ls FILE lists its keys, kvctl stat FILE their numbers");
     if (store || kind == FILE_SAFETENSORS)
-        return kv_err_hint(e, "kvctl -s %s -c info lists them", path), KV_E_USAGE;
-    return kv_err_hint(e, "kvctl -c 'print @%s' shows it", path), KV_E_USAGE;
+        return kv_err_hint(e, "kvctl -s %s -c info lists them", path);
+    return kv_err_hint(e, "kvctl -c 'print @%s' shows it", path);
 }
 
 /* ---- Options that are no mere fields ---- */
@@ -229,11 +228,11 @@ static int unknown(const char *word, kv_err *e)
             ;
         kv_err_set(e, KV_E_USAGE, "there is no option %s", spelled);
         hint_output(spelled, strlen(spelled), e);
-        return kv_err_hint(e, "kvctl -h lists the options"), KV_E_USAGE;
+        return kv_err_hint(e, "kvctl -h lists the options");
     }
     kv_err_set(e, KV_E_USAGE, "there is no option %.*s", (int)strcspn(word, "="), word);
     shell_option_suggest(&options_table, word, e);
-    return kv_err_hint(e, "kvctl -h lists the options"), KV_E_USAGE;
+    return kv_err_hint(e, "kvctl -h lists the options");
 }
 
 /* Decides the meaning of the words, and refuses options that exclude each other. */
@@ -293,35 +292,32 @@ static int neither(const char *word, kv_err *e)
     size_t first = strcspn(word, " ");
     kv_err_set(e, KV_E_USAGE, "there is no file \"%s\", and no command of that name", word);
     if (word[first] && command_find(word, first) && !strchr(word, '\''))
-        return kv_err_hint(e, "kvctl -c '%s' runs a text", word), KV_E_USAGE;
+        return kv_err_hint(e, "kvctl -c '%s' runs a text", word);
     if (strstr(" cat dump inspect keys show ", word) && *word != ' ')
-        return kv_err_hint(e, "kvctl ls FILE lists the keys, kvctl stat FILE their numbers"),
-               KV_E_USAGE;
+        return kv_err_hint(e, "kvctl ls FILE lists the keys, kvctl stat FILE their numbers");
     if (strcmp(word, "hist") == 0 || strcmp(word, "histogram") == 0)
-        return kv_err_hint(e, "kvctl plot --hist @FILE draws how many of its values lie where"),
-               KV_E_USAGE;
+        return kv_err_hint(e, "kvctl plot --hist @FILE draws how many of its values lie where");
     if (*word == '@' && !strpbrk(word + 1, " @'\"$#"))
-        return kv_err_hint(e, "kvctl -c 'print %s' shows a file", word), KV_E_USAGE;
+        return kv_err_hint(e, "kvctl -c 'print %s' shows a file", word);
     if (hint_word("command", word, strlen(word), e))
         return KV_E_USAGE;
     if (is_process_word(word, strlen(word)))
         return kv_err_hint(e, "kvctl %s stands by itself: kvctl help %s", word,
-                           process_word_page(word, strlen(word))),
-               KV_E_USAGE;
+                           process_word_page(word, strlen(word)));
     for (const command *c = registry.commands; c->name; c++)
         suggest_add(&near, c->name);
     for (int i = 0; i < PROCESS_WORDS_OF_USERS; i++) /* these are not commands of the language */
         suggest_add(&near, process_words[i]);
     for (int i = 0; i < options_table.n; i++)
         if (options_table.rows[i].name && strcmp(options_table.rows[i].name, word) == 0)
-            return kv_err_hint(e, "did you mean --%s?", word), e->code;
+            return kv_err_hint(e, "did you mean --%s?", word);
     snprintf(pattern, sizeof pattern, "%.*s*.kv", slash ? (int)(slash - word) + 1 : 0, word);
     if (glob(pattern, GLOB_NOESCAPE, NULL, &scripts) == 0)
         for (size_t i = 0; i < scripts.gl_pathc; i++)
             suggest_add(&near, scripts.gl_pathv[i]);
     suggest_done(&near, e);
     globfree(&scripts);
-    return kv_err_hint(e, "kvctl help lists the commands"), e->code;
+    return kv_err_hint(e, "kvctl help lists the commands");
 }
 
 /* The first word that is no option, unless -c, -f or --verify came before it: a script, whose words

@@ -126,7 +126,7 @@ static int add_array(plot *p, const char *name, kv_array *a, kv_err *e)
         if (shape[1] > PLOT_MAX_LINES) {
             kv_err_set(e, KV_E_VALUE, "%s has %lld columns, and plot draws at most %d lines", name,
                        (long long)shape[1], PLOT_MAX_LINES);
-            return kv_err_hint(e, "--heat draws them all"), KV_E_VALUE;
+            return kv_err_hint(e, "--heat draws them all");
         }
         for (int64_t i = 0; i < shape[1]; i++)
             TRY(add_column(p, name, y, shape, i, e));

@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/file.h"
 
 /* ---- Ctrl-C and SIGTERM ---- */
 
@@ -176,12 +177,10 @@ void child_tell(pid_t pid, int signal)
     char path[64];
     long child;
     snprintf(path, sizeof path, "/proc/%ld/task/%ld/children", (long)pid, (long)pid);
-    FILE *f = fopen(path, "re");
+    own_stream *f = fopen(path, "re");
     while (f && fscanf(f, "%ld", &child) == 1)
         if (child > 1)
             child_tell((pid_t)child, signal);
-    if (f)
-        fclose(f);
     kill(pid, signal);
 }
 

@@ -20,6 +20,30 @@
 #include "base/kv_assert.h"
 #include "base/mem.h"
 
+void file_close_fd(int *fd)
+{
+    int before = errno;
+    if (*fd >= 0)
+        close(*fd);
+    errno = before;
+}
+
+void file_close_stream(FILE **f)
+{
+    int before = errno;
+    if (*f)
+        fclose(*f);
+    errno = before;
+}
+
+void file_close_dir(DIR **dir)
+{
+    int before = errno;
+    if (*dir)
+        closedir(*dir);
+    errno = before;
+}
+
 bool file_is_same(const char *a, const char *b)
 {
     struct stat x, y;

@@ -7,6 +7,7 @@
  */
 #pragma once
 
+#include <dirent.h>
 #include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -14,6 +15,16 @@
 #include <sys/stat.h>
 
 #include "kv_err.h"
+#include "mem.h"
+
+/* What a block owns (mem.h): a descriptor, -1 for none, a stream and an open folder. errno stays.
+ */
+void file_close_fd(int *fd);
+void file_close_stream(FILE **f);
+void file_close_dir(DIR **dir);
+#define own_fd     OWN(file_close_fd) int
+#define own_stream OWN(file_close_stream) FILE
+#define own_dir    OWN(file_close_dir) DIR
 
 /* Reads a file, or stdin for "-", to its end. A NUL stands behind the text. The caller releases
  * *text with mem_free. A signal whose handler was set without
