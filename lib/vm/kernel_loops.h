@@ -326,12 +326,27 @@ static void uniforms(void *to, bool wide, uint64_t seed, uint64_t hash, uint64_t
 /* ---- The table ------------------------------------------------------------------------------- */
 
 /* Eight elements at a time: what a compiler puts around a loop of unknown length would take longer
- * than a short row. */
+ * than a short row. So would finding its begin and end, where rows are whole and of eights. */
 #define SPREAD(name, T)                                                                            \
     typedef T name##_some __attribute__((vector_size(8 * sizeof(T)), aligned(sizeof(T))));         \
                                                                                                    \
+    static inline __attribute__((always_inline))                                                   \
+    T *name##_rows(T *to, const T *x, int64_t rows, int64_t row)                                   \
+    {                                                                                              \
+        for (; rows > 0; rows--, x++) {                                                            \
+            const T y = *x;                                                                        \
+            for (int64_t i = 0; i < row; i += 8, to += 8)                                          \
+                *(name##_some *)(void *)to = (name##_some){y, y, y, y, y, y, y, y};                \
+        }                                                                                          \
+        return to;                                                                                 \
+    }                                                                                              \
+                                                                                                   \
     static void name(T *to, const T *x, int64_t skip, int64_t n, int64_t row)                      \
     {                                                                                              \
+        int64_t rows = n > 0 && skip == 0 && row % 8 == 0 ? n / row : 0;                           \
+        to = row == 8 ? name##_rows(to, x, rows, 8) : name##_rows(to, x, rows, row);               \
+        x += rows;                                                                                 \
+        n -= rows * row;                                                                           \
         for (int64_t m; n > 0; n -= m, to += m, x++, skip = 0) {                                   \
             const T y = *x;                                                                        \
             const name##_some some = {y, y, y, y, y, y, y, y};                                     \
