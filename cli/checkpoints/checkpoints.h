@@ -2,12 +2,8 @@
  * table describes them. */
 #pragma once
 
-#include "base/mem.h"
 #include "cmd/commands.h"
-#include "lang/ast.h"
-#include "lang/source.h"
 #include "patch/patch.h"
-#include "session/unit.h"
 
 /* cmd_look.c, cmd_compare.c, cmd_convert.c, cmd_merge.c, cmd_patch.c */
 command_fn cmd_check, cmd_ls, cmd_stat, cmd_diff, cmd_hash, cmd_convert, cmd_merge, cmd_patch,

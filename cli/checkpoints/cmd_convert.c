@@ -19,7 +19,8 @@
 #include "tensors/conversion.h"
 #include "term/terminal.h"
 
-/* A conversion while its words are read and its keys are chosen. */
+/* A conversion while its words are read and its keys are chosen. Arrays are of the result's arena.
+ */
 typedef struct plan {
     target o;
     words inputs; /* in front of OUT */
@@ -87,7 +88,7 @@ static int read_words(plan *p, kv_err *e)
 static int add_key(plan *p, int file, int64_t at, kv_err *e)
 {
     const tensor_info *t = checkpoint_at(p->files[file], at);
-    TRY(mem_grow(&p->keys, &p->cap, p->nkeys + 1, sizeof *p->keys, e));
+    TRY(arena_grow(&p->o.out->names, &p->keys, &p->cap, p->nkeys, sizeof *p->keys, e));
     const char *name = renames_apply(&p->names, p->o.s, t->name, &p->o.out->names, e);
     if (!name)
         return e->code;
@@ -124,7 +125,7 @@ static bool gets_type(void *types, const tensor_info *codes)
 /* Opens the inputs, and chooses keys from each. */
 static int choose_all(plan *p, kv_err *e)
 {
-    p->files = mem_zalloc(p->inputs.n, sizeof *p->files, e);
+    p->files = arena_alloc(&p->o.out->names, (size_t)p->inputs.n * sizeof *p->files, e);
     if (!p->files)
         return KV_E_MEMORY;
     for (int64_t i = 0; i < p->inputs.n; i++)
@@ -269,8 +270,6 @@ int cmd_convert(session *s, const ast *call, result *out, kv_err *e)
     for (int64_t i = 0; p.files && i < p.inputs.n; i++)
         checkpoint_close(p.files[i]);
     renames_release(&p.names);
-    mem_free(p.files);
-    mem_free(p.keys);
     return rc;
 }
 

@@ -16,15 +16,14 @@
 #include "eval/eval.h"
 #include "eval/rule_variables.h"
 #include "lang/parse.h"
-#include "merge/merge_adapter.h"
 #include "merge/merge.h"
+#include "merge/merge_adapter.h"
 #include "merge/merge_texts.h"
 #include "session/session.h"
 #include "session/unit.h"
 #include "syntax/command.h"
 #include "syntax/parse_statement.h"
 #include "syntax/rules.h"
-#include "tensors/conversion.h"
 #include "term/terminal.h"
 #include "vm/rule.h"
 
@@ -337,7 +336,7 @@ static int merge_words_check(const source *src, const ast *call, const merge_fou
 
 /* ---- The command and its words --------------------------------------------------------------- */
 
-/* A merge while its words are read and its keys are chosen. */
+/* A merge while its words are read and its keys are chosen. Arrays are of the result's arena. */
 typedef struct merging {
     target o;
     merge_found found;
@@ -349,7 +348,7 @@ typedef struct merging {
     double *scales; /* of adapters: one a model, or NULL; behind them the ranks */
     checkpoint **files, *base_file;
     merge_key *keys;
-    int64_t nkeys, keys_cap;
+    int64_t nkeys;
     bool widens; /* codes with scales become BF16 */
 } merging;
 
@@ -416,7 +415,8 @@ static int add_weights(merging *m, const ast *at, value v, int depth, kv_err *e)
     if (size != 0 && (size < LEAST_WEIGHT || size > LARGEST_WEIGHT))
         return unit_err(m->o.s, at, e, KV_E_VALUE, "a weight is 0, or from %g to %g in size",
                         LEAST_WEIGHT, LARGEST_WEIGHT);
-    TRY(mem_grow(&m->weights, &m->weights_cap, m->nweights + 1, sizeof *m->weights, e));
+    TRY(arena_grow(&m->o.out->names, &m->weights, &m->weights_cap, m->nweights, sizeof *m->weights,
+                   e));
     m->weights[m->nweights++] = value_number(number);
     return KV_OK;
 }
@@ -577,9 +577,10 @@ static int open_all(merging *m, kv_err *e)
 {
     TRY(m->base.text ? open_model(m, &m->base, &m->base_file, e) : KV_OK);
     bool adapters = rule_reader(m->found.rule, "lora_A") || rule_reader(m->found.rule, "lora_B");
-    m->files = mem_zalloc(m->models.n, sizeof *m->files, e);
-    if (!m->files ||
-        (adapters && !(m->scales = mem_alloc(2 * m->models.n, sizeof *m->scales, e))))
+    arena *memory = &m->o.out->names;
+    size_t n = (size_t)m->models.n;
+    m->files = arena_alloc(memory, n * sizeof *m->files, e);
+    if (!m->files || (adapters && !(m->scales = arena_alloc(memory, 2 * n * sizeof *m->scales, e))))
         return KV_E_MEMORY;
     for (int64_t i = 0; i < m->models.n; i++) {
         const word *w = &m->models.items[i];
@@ -655,7 +656,8 @@ static int choose_all(merging *m, kv_err *e)
     const checkpoint *from = first_file(m);
     int64_t n = checkpoint_count(from);
     bool noted = false;
-    TRY(mem_grow(&m->keys, &m->keys_cap, n, sizeof *m->keys, e));
+    if (!(m->keys = arena_alloc(&m->o.out->names, (size_t)n * sizeof *m->keys, e)))
+        return KV_E_MEMORY;
     for (int64_t i = 0; i < n; i++) {
         const tensor_info *t = checkpoint_at(from, i);
         if (!choose_takes(&m->o.chosen, t->name))
@@ -824,10 +826,6 @@ int cmd_merge(session *s, const ast *call, result *out, kv_err *e)
     checkpoint_close(m.base_file);
     merge_found_release(s, &m.found, rc != KV_OK);
     rule_params_release(&m.params);
-    mem_free(m.files);
-    mem_free(m.weights);
-    mem_free(m.scales);
-    mem_free(m.keys);
     return rc;
 }
 

@@ -10,7 +10,6 @@
 #include "cmd/pairs.h"
 #include "eval/eval.h"
 #include "files/files.h"
-#include "out/record.h"
 #include "session/containers.h"
 #include "session/result.h"
 #include "session/unit.h"

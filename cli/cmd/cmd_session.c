@@ -359,8 +359,7 @@ static int add_mpi(void *arg, const kv_field *fields, int n, kv_err *e)
 
 int cmd_doctor(session *s, const ast *call, result *out, kv_err *e)
 {
-    buf text = {0};
-    own_buf shown = {0};
+    own_buf text = {0}, shown = {0}, path = {0};
     (void)call, (void)out;
     topic(&text, "version");
     buf_printf(&text, "kvctl %s, libkvstore %s\n", KV_VERSION, kv_version());
@@ -390,7 +389,6 @@ int cmd_doctor(session *s, const ast *call, result *out, kv_err *e)
     topic(&text, "plot");
     buf_add(&text, child_finds("gnuplot") ? "gnuplot\n"
                                           : "gnuplot is not installed, so there are no pictures\n");
-    buf path = {0};
     histfile_path(&path, s->history);
     topic(&text, "history");
     buf_printf(&text, "%s%s\n", path.len > 0 ? buf_text(&path) : "off",
@@ -398,10 +396,8 @@ int cmd_doctor(session *s, const ast *call, result *out, kv_err *e)
                        access(buf_text(&path), W_OK) != 0
                    ? " cannot be written"
                    : "");
-    buf_release(&path);
     visible_lines(&shown, buf_text(&text), text.len); /* paths, and what libraries say */
     if (!e->code && buf_check(&text, e) == KV_OK && buf_check(&shown, e) == KV_OK)
         session_out(s, buf_text(&shown), shown.len, e);
-    buf_release(&text);
     return e->code;
 }

@@ -136,15 +136,13 @@ int cmd_print(session *s, const ast *call, result *out, kv_err *e)
 
 int cmd_write(session *s, const ast *call, result *out, kv_err *e)
 {
-    result r = {0};
-    if (eval(s, call->kid[0], &r.v, e))
-        return e->code;
+    own_value v = value_none();
+    TRY(eval(s, call->kid[0], &v, e));
     const char *name = eval_word(s, call->kid[1], "a file name", out, e);
     if (name && strcmp(name, "-") != 0)
-        save_result(s, name, &r, false, e);
+        save_result(s, name, &(result){.v = v}, false, e);
     else if (name && session_flush(s, e) == KV_OK)
-        save_stdout(s, r.v, e);
-    value_release(&r.v);
+        save_stdout(s, v, e);
     return unit_at(s, call->kid[1], e);
 }
 
@@ -310,7 +308,8 @@ static void give_sides(comparison *out, const side *l, const side *r, const diff
 /* Both sides of a comparison or of allclose(a, b), for the report. */
 static void describe_failure(session *s, const asked *ask, comparison *out)
 {
-    side l = {.v = value_ref(ask->sides[0])}, r = {.v = value_ref(ask->sides[1])};
+    OWN(side_release) side l = {.v = value_ref(ask->sides[0])};
+    OWN(side_release) side r = {.v = value_ref(ask->sides[1])};
     difference d = {.first = -1};
     bool exact = value_is_number(l.v) && value_is_number(r.v);
     if (side_read(&l, r.v, ask->op, exact) && side_read(&r, l.v, ask->op, exact)) {
@@ -330,8 +329,6 @@ static void describe_failure(session *s, const asked *ask, comparison *out)
         }
         give_sides(out, &l, &r, &d);
     }
-    side_release(&l);
-    side_release(&r);
 }
 
 /* Whether an assert holds: of a list each comparison in it, a boolean or an array; its numbers and

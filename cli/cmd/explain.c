@@ -206,12 +206,8 @@ static void add_element(buf *out, kv_array *a, int64_t i)
     if (!a || kv_array_to_dense(&dense, a, &unused) || i >= kv_array_size(dense) ||
         kv_array_read(dense, &data, &unused)) {
         buf_add(out, "nothing");
-    } else if (kv_dtype_is_float(kv_array_dtype(dense))) {
-        kv_dtype t = kv_array_dtype(dense);
-        num_plain(text, scalar_float(t, data, i), scalar_width(t));
-        buf_add(out, text);
     } else {
-        num_int(text, scalar_int(kv_array_dtype(dense), data, i));
+        scalar_text(text, kv_array_dtype(dense), data, i);
         buf_add(out, text);
     }
     note_lack(out, &unused);
@@ -446,30 +442,28 @@ static void tell_async_push(steps *t)
 
 static void tell_cluster_push(steps *t, const char *type)
 {
+    int workers = kv_num_workers(t->x->store), rank = kv_rank(t->x->store);
     if (!keeps_values(t->x->store)) {
-        int workers = kv_num_workers(t->x->store);
         add_workers(step(t), workers, -1);
         buf_add(t->out, workers == 1 ? " has its sum" : " wait until each has its sum");
         buf_add(t->out, "; the sums are added by rank, and all get the result\n");
         return;
     }
     buf_printf(step(t), "worker %d sends the sum to the server that keeps the key, and goes on\n",
-               kv_rank(t->x->store));
+               rank);
     if (strstr(type, "async")) {
         tell_async_push(t);
-    } else {
-        int workers = kv_num_workers(t->x->store), rank = kv_rank(t->x->store);
-        buf_add(step(t), "the server waits until ");
-        add_workers(t->out, workers, -1);
-        buf_add(t->out, workers == 1 ? " has" : " have");
-        buf_add(t->out, " pushed this round, and adds their sums by rank\n");
-        tell_updater(t, false);
-        if (workers > 1) {
-            buf_printf(step(t), "a pull of worker %d waits for the end of this round, so for ",
-                       rank);
-            add_workers(t->out, workers, rank);
-            buf_char(t->out, '\n');
-        }
+        return;
+    }
+    buf_add(step(t), "the server waits until ");
+    add_workers(t->out, workers, -1);
+    buf_add(t->out, workers == 1 ? " has" : " have");
+    buf_add(t->out, " pushed this round, and adds their sums by rank\n");
+    tell_updater(t, false);
+    if (workers > 1) {
+        buf_printf(step(t), "a pull of worker %d waits for the end of this round, so for ", rank);
+        add_workers(t->out, workers, rank);
+        buf_char(t->out, '\n');
     }
 }
 

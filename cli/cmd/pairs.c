@@ -334,23 +334,20 @@ int value_files_keys(const value_files *f, session *s, const ast *call, kv *stor
     bool pattern = named_is_pattern(call->kid[0]);
     if (init && f->n > 1)
         return unit_err(s, call->kid[1]->kid[1], e, KV_E_USAGE, "init takes one value a key");
-    int rc = pattern ? named_keys(s, call->kid[0], f->files[0], keys, e)
-                     : eval_keys(s, call->kid[0], keys, e);
-    if (!rc && pattern)
-        rc = check_same_names(f, call->kid[0]->kid[0]->u.text, e);
-    if (!rc && pattern && !init)
-        rc = check_known(store, f, keys, e);
-    if (!rc) {
+    if (pattern ? named_keys(s, call->kid[0], f->files[0], keys, e) ||
+                      check_same_names(f, call->kid[0]->kid[0]->u.text, e) ||
+                      (!init && check_known(store, f, keys, e))
+                : eval_keys(s, call->kid[0], keys, e))
+        return unit_at(s, call->kid[1], e);
+    for (int64_t j = 0; j < f->n; j++) {
         char number[NUM_TEXT_MAX];
-        for (int64_t j = 0; j < f->n; j++) {
-            bare_codes bare = {0};
-            for (int64_t i = 0; i < keys->n; i++)
-                bare_codes_count(&bare, f->files[j],
-                                 checkpoint_find(f->files[j], named_key(keys->keys[i], number)));
-            bare_codes_tell(s, &bare);
-        }
+        bare_codes bare = {0};
+        for (int64_t i = 0; i < keys->n; i++)
+            bare_codes_count(&bare, f->files[j],
+                             checkpoint_find(f->files[j], named_key(keys->keys[i], number)));
+        bare_codes_tell(s, &bare);
     }
-    return rc ? unit_at(s, call->kid[1], e) : KV_OK;
+    return KV_OK;
 }
 
 /* ---- Values ---------------------------------------------------------------------------------- */

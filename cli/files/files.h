@@ -51,8 +51,9 @@ bool named_is_checkpoint(const char *path);
 bool named_is_pattern(const ast *keys);
 
 /* The keys for those arrays of f whose names match the pattern KEYS, in the order of the file. They
- * are integers when all of these names are and the store in use holds no text keys. Errors: key
- * (nothing matches), value (a name that no key can have). */
+ * are integers when all of these names are and the store in use holds no text keys. The caller
+ * releases out, also after an error. Errors: key (nothing matches), value (a name that no key can
+ * have). */
 int named_keys(session *s, const ast *keys, const checkpoint *f, key_list *out, kv_err *e);
 
 /* Counts tensor i (-1: none) if it is read as F8 numbers, and says how many are if other tensors of

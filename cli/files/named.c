@@ -9,7 +9,6 @@
 #include "base/mem.h"
 #include "base/suggest.h"
 #include "checkpoint/scales.h"
-#include "checkpoint/tensor_codec.h"
 #include "eval/eval.h"
 #include "lang/lex.h"
 #include "session/unit.h"
@@ -69,11 +68,9 @@ static int named_open_part(const char *path, const char *part, checkpoint **out,
         return KV_OK;
     }
     *out = NULL;
-    checkpoint *all; /* it may have an array of this name */
-    if ((rc == KV_E_NAME || rc == KV_E_UNSUPPORTED) && !named_open(path, &all, &(kv_err){0})) {
+    own_checkpoint *all = NULL; /* it may have an array of this name */
+    if ((rc == KV_E_NAME || rc == KV_E_UNSUPPORTED) && !named_open(path, &all, &(kv_err){0}))
         rc = named_find(all, part) >= 0 ? KV_OK : rc;
-        checkpoint_close(all);
-    }
     if (rc)
         *e = why;
     return rc;
@@ -120,25 +117,19 @@ static int add_matching(const char *pattern, const checkpoint *f, bool *integers
 int named_keys(session *s, const ast *keys, const checkpoint *f, key_list *out, kv_err *e)
 {
     const char *pattern = keys->kid[0]->u.text;
-    bool texts = false, integers = true;
-    *out = (key_list){.list = true};
+    bool integers = true;
     kv *store;
-    kv_info info;
-    int rc = session_store(s, &store, e);
-    if (rc == KV_OK && kv_num_keys(store) > 0 && (rc = kv_info_at(store, 0, &info, e)) == KV_OK)
-        texts = info.key.name != NULL;
-    if (rc == KV_OK)
-        rc = mem_grow(&out->keys, &out->cap, checkpoint_count(f) + 1, sizeof *out->keys, e);
-    if (rc == KV_OK)
-        rc = add_matching(pattern, f, &integers, out, e);
-    if (rc == KV_OK && out->n == 0)
-        rc =
-            kv_err_set(e, KV_E_KEY, "no array of the file has a name that matches `%s`", pattern);
-    if (rc) {
-        key_list_release(out);
+    kv_info first = {0};
+    *out = (key_list){.list = true};
+    if (session_store(s, &store, e) ||
+        (kv_num_keys(store) > 0 && kv_info_at(store, 0, &first, e)) ||
+        mem_grow(&out->keys, &out->cap, checkpoint_count(f) + 1, sizeof *out->keys, e) ||
+        add_matching(pattern, f, &integers, out, e))
         return unit_at(s, keys, e);
-    }
-    for (int64_t i = 0; i < out->n && integers && !texts; i++) {
+    if (out->n == 0)
+        return unit_err(s, keys, e, KV_E_KEY, "no array of the file has a name that matches `%s`",
+                        pattern);
+    for (int64_t i = 0; i < out->n && integers && !first.key.name; i++) {
         is_integer(out->keys[i].name, &out->keys[i].id);
         out->keys[i].name = NULL;
     }

@@ -441,12 +441,11 @@ typedef struct order {
 /* Refuses one array without a name in place of a file of several that have names. */
 static int check_keys(const char *path, const parts *p, kv_err *e)
 {
-    checkpoint *c = NULL;
+    own_checkpoint *c = NULL;
     if (p->keys || p->n != 1 || file_kind_of(path) != FILE_SAFETENSORS ||
         checkpoint_open(&c, path, NULL, &(kv_err){0}))
         return KV_OK;
     int64_t n = checkpoint_count(c);
-    checkpoint_close(c);
     if (n < 2)
         return KV_OK;
     kv_err_set(e, KV_E_VALUE,

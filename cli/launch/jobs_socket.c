@@ -279,26 +279,26 @@ static int receive_all(int fd, char *to, size_t n, int *passed)
 int jobs_receive(int fd, jobs_kind *kind, buf *text, size_t most, int *passed)
 {
     jobs_head head;
+    own_fd came = -1;
+    buf_clear(text);
     if (passed)
         *passed = -1;
-    buf_clear(text);
-    int rc = receive_all(fd, (char *)&head, sizeof head, passed);
+    int rc = receive_all(fd, (char *)&head, sizeof head, passed ? &came : NULL);
     if (rc <= 0)
         return rc;
     char *room = head.bytes <= most ? buf_room(text, head.bytes) : NULL;
     if (!room && head.bytes > 0) {
         errno = head.bytes <= most ? ENOMEM : EPROTO;
-        rc = -1;
-    } else if (head.bytes > 0 && (rc = receive_all(fd, room, head.bytes, NULL)) == 0) {
-        errno = EPROTO;
-        rc = -1;
+        return -1;
     }
-    if (rc < 0 && passed && *passed >= 0) {
-        close(*passed);
-        *passed = -1;
+    if (head.bytes > 0 && (rc = receive_all(fd, room, head.bytes, NULL)) <= 0) {
+        errno = rc ? errno : EPROTO;
+        return -1;
     }
-    if (rc < 0)
-        return rc;
+    if (passed) {
+        *passed = came;
+        came = -1;
+    }
     buf_grew(text, head.bytes);
     *kind = (jobs_kind)head.kind;
     return 1;
@@ -458,20 +458,20 @@ static void grow(int fd, job *j)
     int number = j->o->workers - j->o->spares;
     while (number < j->o->workers && (j->ranks[number].asked || j->ranks[number].gone))
         number++;
+    jobs_kind kind = JOBS_REFUSED;
     if (j->o->spares == 0) {
-        jobs_say(fd, JOBS_REFUSED, "it has no spare: launch --spares starts some");
+        snprintf(text, sizeof text, "it has no spare: launch --spares starts some");
     } else if (number == j->o->workers) {
         snprintf(text, sizeof text, "no spare is left of the %d that it began with", j->o->spares);
-        jobs_say(fd, JOBS_REFUSED, text);
     } else if (strcmp(state_of(j), "runs") != 0) {
         snprintf(text, sizeof text, "it %s, and grows while it runs", state_of(j));
-        jobs_say(fd, JOBS_REFUSED, text);
     } else {
         j->ranks[number].asked = true;
         folder_add(j->folder, "grow", number, "-");
         snprintf(text, sizeof text, "%d", number);
-        jobs_say(fd, JOBS_TOLD, text);
+        kind = JOBS_TOLD;
     }
+    jobs_say(fd, kind, text);
 }
 
 /* ---- Clients ---- */

@@ -15,6 +15,7 @@
 #include "launch/launch_folder.h"
 #include "options/options.h"
 #include "syntax/hints.h"
+#include "term/signals.h"
 #include "term/terminal.h"
 
 #define MPI_PACKAGE "Open MPI: apt-get install openmpi-bin"
@@ -170,6 +171,15 @@ static int check_checkpoint(const launch_options *o, kv_err *e)
     return access(folder, W_OK) ? file_error(e, "write into", folder, errno) : KV_OK;
 }
 
+/* Checks that $PATH has the program. Error: unsupported, with the package that has it. */
+static int find_program(const char *program, const char *package, kv_err *e)
+{
+    if (child_finds(program))
+        return KV_OK;
+    kv_err_set(e, KV_E_UNSUPPORTED, "launch: there is no %s in $PATH", program);
+    return kv_err_hint(e, "it belongs to %s", package);
+}
+
 static int check_programs(const launch_options *o, kv_err *e)
 {
     static const struct {
@@ -183,8 +193,8 @@ static int check_programs(const launch_options *o, kv_err *e)
                  {LAUNCH_SLURM, "salloc", "Slurm: apt-get install slurm-client"},
                  {LAUNCH_YARN, "yarn", "Hadoop; put its bin folder into $PATH"}};
     for (size_t i = 0; i < sizeof table / sizeof *table; i++)
-        TRY(table[i].by == o->by ? launch_find(table[i].program, table[i].package, e) : KV_OK);
-    return o->sync_folder ? launch_find("rsync", "the package rsync: apt-get install rsync", e)
+        TRY(table[i].by == o->by ? find_program(table[i].program, table[i].package, e) : KV_OK);
+    return o->sync_folder ? find_program("rsync", "the package rsync: apt-get install rsync", e)
                           : KV_OK;
 }
 
@@ -225,9 +235,29 @@ static int check(launch_options *o, int *code, kv_err *e)
     return o->dry_run ? KV_OK : check_programs(o, e);
 }
 
+/* Puts the folder of this program in front of $PATH if it has an mpirun or a python3: those of a
+ * virtual environment that is not active fit what is installed there. */
+static void prefer_own(void)
+{
+    char folder[4096], program[4096 + 16];
+    const char *before = getenv("PATH");
+    own_buf path = {0};
+    if (launch_self(folder, &(kv_err){0}))
+        return;
+    *strrchr(folder, '/') = '\0';
+    snprintf(program, sizeof program, "%s/mpirun", folder);
+    bool has_mpi = access(program, X_OK) == 0;
+    snprintf(program, sizeof program, "%s/python3", folder);
+    if (!has_mpi && access(program, X_OK))
+        return;
+    buf_printf(&path, "%s%s%s", folder, before ? ":" : "", before ? before : "");
+    if (!path.failed)
+        setenv("PATH", buf_text(&path), 1);
+}
+
 static int run(launch_options *o, int *code, kv_err *e)
 {
-    launch_prefer_own();
+    prefer_own();
     if (check(o, code, e) || *code)
         return e->code;
     if (o->prompt && !o->dry_run)
@@ -239,7 +269,7 @@ static int run(launch_options *o, int *code, kv_err *e)
 
 int launch_main(int argc, char **argv, int given, int (*foresee)(const options *worker))
 {
-    launch_options o;
+    OWN(launch_options_release) launch_options o;
     kv_err e = {0};
     int code = EXIT_DONE, rc = launch_options_parse(&o, argc, argv, given, &e);
     o.foresee = foresee;
@@ -247,7 +277,6 @@ int launch_main(int argc, char **argv, int given, int (*foresee)(const options *
         code = terminal_show(launch_help);
     else if (rc || run(&o, &code, &e))
         code = terminal_fail(&e);
-    launch_options_release(&o);
     return code;
 }
 

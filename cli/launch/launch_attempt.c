@@ -826,14 +826,14 @@ static long long read_rounds(const job *j)
 int attempt_run(job *j, const launch_command *c, const signal_masks *m, long long *rounds,
                 kv_err *e)
 {
+    own_mem rank *ranks = mem_zalloc(j->n, sizeof *ranks, e);
     j->heard = -1;
-    j->ranks = mem_zalloc(j->n, sizeof *j->ranks, e);
+    j->ranks = ranks;
     for (int i = 0; j->ranks && i < j->n; i++)
         j->ranks[i].rounds = -1;
     if (!j->ranks || output_begin(&j->output, j->o->workers, j->o->servers, e) ||
         make_folder(j, e)) {
         output_release(&j->output);
-        mem_free(j->ranks);
         return e->code;
     }
     int rc = run(j, c, m, e);
@@ -848,6 +848,5 @@ int attempt_run(job *j, const launch_command *c, const signal_masks *m, long lon
     close(j->held);
     buf_release(&j->bytes);
     buf_release(&j->log);
-    mem_free(j->ranks);
     return rc;
 }

@@ -17,7 +17,6 @@
 #include "base/mem.h"
 #include "base/num.h"
 #include "base/yaml.h"
-#include "term/signals.h"
 
 /* ---- Words ---- */
 
@@ -188,32 +187,6 @@ int launch_self(char path[4096], kv_err *e)
         return file_error(e, "read", "/proc/self/exe", errno);
     path[len] = '\0';
     return KV_OK;
-}
-
-void launch_prefer_own(void)
-{
-    char folder[4096], program[4096 + 16];
-    const char *before = getenv("PATH");
-    own_buf path = {0};
-    if (launch_self(folder, &(kv_err){0}))
-        return;
-    *strrchr(folder, '/') = '\0';
-    snprintf(program, sizeof program, "%s/mpirun", folder);
-    bool has_mpi = access(program, X_OK) == 0;
-    snprintf(program, sizeof program, "%s/python3", folder);
-    if (!has_mpi && access(program, X_OK))
-        return;
-    buf_printf(&path, "%s%s%s", folder, before ? ":" : "", before ? before : "");
-    if (!path.failed)
-        setenv("PATH", buf_text(&path), 1);
-}
-
-int launch_find(const char *program, const char *package, kv_err *e)
-{
-    if (child_finds(program))
-        return KV_OK;
-    kv_err_set(e, KV_E_UNSUPPORTED, "launch: there is no %s in $PATH", program);
-    return kv_err_hint(e, "it belongs to %s", package);
 }
 
 /* ---- Variables ---- */
@@ -488,18 +461,6 @@ void hosts_ssh(const launch_hosts *h, const launch_options *o, buf *out)
     buf_printf(out, "ssh -x -o BatchMode=yes -o ConnectTimeout=%d", (int)o->deadline + 1);
     if (h->port)
         buf_printf(out, " -p %d", h->port);
-}
-
-void hosts_sync_command(const launch_hosts *h, const launch_options *o, const char *host,
-                        launch_command *out)
-{
-    own_buf ssh = {0};
-    hosts_ssh(h, o, &ssh);
-    launch_add_filled(out, "rsync -a -s -e {ssh} ./ {host}:{folder}/",
-                      (launch_hole[]){{"ssh", buf_text(&ssh)},
-                                      {"host", host},
-                                      {"folder", o->sync_folder},
-                                      {NULL, NULL}});
 }
 
 /* ---- The commands of Open MPI ---- */

@@ -43,15 +43,8 @@ void launch_show_command(buf *out, const launch_command *c);
 /* "2.500"; text. */
 const char *launch_seconds(char text[32], double seconds);
 
-/* Puts the folder of this program in front of $PATH if it has an mpirun or a python3: those of a
- * virtual environment that is not active fit what is installed there. */
-void launch_prefer_own(void);
-
 /* The path of this program. Error: io. */
 int launch_self(char path[4096], kv_err *e);
-
-/* Checks that $PATH has the program. Error: unsupported, with the package that has it. */
-int launch_find(const char *program, const char *package, kv_err *e);
 
 /* ---- Variables ---- */
 
@@ -110,10 +103,6 @@ void hosts_list(const launch_hosts *h, buf *out);
 /* Appends ssh with its options: no question is asked, and nobody is waited for beyond the deadline.
  */
 void hosts_ssh(const launch_hosts *h, const launch_options *o, buf *out);
-
-/* The command that copies this folder to a host. */
-void hosts_sync_command(const launch_hosts *h, const launch_options *o, const char *host,
-                        launch_command *out);
 
 /* ---- The commands of Open MPI ---- */
 

@@ -60,6 +60,18 @@ static int ask_command(const launch_hosts *h, const launch_options *o, const cha
     return e->code;
 }
 
+/* The command that copies this folder to a host. */
+static void sync_command(const launch_hosts *h, const launch_options *o, const char *host,
+                         launch_command *out)
+{
+    own_buf ssh = {0};
+    hosts_ssh(h, o, &ssh);
+    launch_add_filled(
+        out, "rsync -a -s -e {ssh} ./ {host}:{folder}/",
+        (launch_hole[]){
+            {"ssh", buf_text(&ssh)}, {"host", host}, {"folder", o->sync_folder}, {NULL, NULL}});
+}
+
 /* ---- Running one command for each host ---- */
 
 typedef struct probe {
@@ -125,10 +137,15 @@ static const char *last_words(probe *p)
     return *text == '\0' ? "it says nothing" : line ? line + 1 : text;
 }
 
-static int judge_question(probe *p, const char *host, const launch_options *o, kv_err *e)
+/* copy: the command was to copy this folder, else to ask what is there. */
+static int judge(probe *p, const char *host, const launch_options *o, bool copy, kv_err *e)
 {
     char folder[4096];
     int rc = WIFEXITED(p->status) ? WEXITSTATUS(p->status) : 255;
+    if (copy && rc)
+        return kv_err_set(e, KV_E_IO,
+                          "launch: this folder cannot be copied to \"%s\" on \"%s\": %s",
+                          o->sync_folder, host, last_words(p));
     switch (rc) {
     case 0:
         return KV_OK;
@@ -153,14 +170,6 @@ static int judge_question(probe *p, const char *host, const launch_options *o, k
         return kv_err_set(e, KV_E_PEER, "launch: host \"%s\" cannot be reached: %s", host,
                           last_words(p));
     }
-}
-
-static int judge_copy(probe *p, const char *host, const launch_options *o, kv_err *e)
-{
-    if (WIFEXITED(p->status) && WEXITSTATUS(p->status) == 0)
-        return KV_OK;
-    return kv_err_set(e, KV_E_IO, "launch: this folder cannot be copied to \"%s\" on \"%s\": %s",
-                      o->sync_folder, host, last_words(p));
 }
 
 /* Runs the commands of all hosts that have not answered yet, at the same time. Errors: those of the
@@ -197,8 +206,7 @@ static int run_round(survey *s, bool copy, kv_err *e)
             buf_add(&p->said, "it does not answer in time");
         }
         kv_err why = {0};
-        (copy ? judge_copy : judge_question)(p, s->h->items[i].name, s->o, &why);
-        p->answered = !why.code;
+        p->answered = judge(p, s->h->items[i].name, s->o, copy, &why) == KV_OK;
         if (why.code && !e->code)
             *e = why;
     }
@@ -260,7 +268,7 @@ static int make_commands(survey *s, bool copy, kv_err *e)
         launch_command_release(&p->command);
         p->answered = false;
         if (copy)
-            hosts_sync_command(s->h, s->o, host, &p->command);
+            sync_command(s->h, s->o, host, &p->command);
         else
             ask_command(s->h, s->o, host, &p->command, e);
         launch_command_check(&p->command, e);
@@ -385,7 +393,7 @@ static void print_command(const launch_options *o, const launch_hosts *h, const 
     own_buf text = {0};
     for (int64_t i = 0; o->sync_folder && i < h->n && h->items[i].ranks > 0; i++) {
         own_command sync = {0};
-        hosts_sync_command(h, o, h->items[i].name, &sync);
+        sync_command(h, o, h->items[i].name, &sync);
         launch_show_command(&text, &sync);
         buf_char(&text, '\n');
     }

@@ -33,9 +33,6 @@ int launch_tell(int argc, char **argv);
  * operator starts pods with sshd, and one with kvctl launch, which reaches them over ssh as the
  * hosts of a file that the operator writes. */
 
-/* Names of objects obey RFC 1123, and end before what the operator appends. */
-enum { K8S_NAME = 64 };
-
 /* Prints the objects. Errors: usage, value (a name, file or text that the objects cannot have), io,
  * memory. */
 int launch_k8s(const launch_options *o, kv_err *e);

@@ -17,9 +17,10 @@
 #include "term/terminal.h"
 
 enum {
-    MOST_LABEL = 63,        /* of RFC 1123 */
-    MOST_BYTES = 1 << 20,   /* of a ConfigMap or a Secret, all values together */
-    HOSTS_SECONDS = 600     /* until all pods answer, unless --queue-timeout says it */
+    MOST_LABEL = 63, /* of RFC 1123 */
+    K8S_NAME = 64,
+    MOST_BYTES = 1 << 20, /* of a ConfigMap or a Secret, all values together */
+    HOSTS_SECONDS = 600   /* until all pods answer, unless --queue-timeout says it */
 };
 
 /* Where a pod finds the ConfigMap, and the file of hosts that the operator puts there. Texts have

@@ -333,7 +333,7 @@ void record_begin(session *s, record *r)
 static int put_record(session *s, const ast *node, const char *path, int64_t us, buf *printed,
                       const result *given, const kv_err *e, kv_err *own)
 {
-    buf line = {0};
+    own_buf line = {0};
     json_writer w = {.out = &line};
     bool given_back = e->code == KV_OK || given->refusal;
     put_head(s, &w, node, path, e);
@@ -348,7 +348,6 @@ static int put_record(session *s, const ast *node, const char *path, int64_t us,
         put_error(s, &w, s->unit->src.name, e);
     if (rc == KV_OK)
         rc = write_line(s, &w, own);
-    buf_release(&line);
     buf_release(printed);
     return rc;
 }

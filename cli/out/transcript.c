@@ -103,7 +103,7 @@ static uint16_t *common_lengths(const line *a, int64_t na, const line *b, int64_
 
 static void middle(buf *out, const line *a, int64_t na, const line *b, int64_t nb)
 {
-    uint16_t *length = common_lengths(a, na, b, nb);
+    own_mem uint16_t *length = common_lengths(a, na, b, nb);
     int64_t i = 0, j = 0;
     if (!length) {
         show_all(out, "- ", a, na);
@@ -121,7 +121,6 @@ static void middle(buf *out, const line *a, int64_t na, const line *b, int64_t n
             show(out, "+ ", b[j++]);
         }
     }
-    mem_free(length);
 }
 
 void diff_lines(buf *out, const char *expected, const char *got)
@@ -182,15 +181,12 @@ typedef struct transcript {
 
 int transcript_open(session *s, const char *path, kv_err *e)
 {
-    transcript *t = mem_zalloc(1, sizeof *t, e);
-    int rc = t ? file_out_open_part(&t->page, path, e) : KV_E_MEMORY;
-    if (rc) {
-        mem_free(t);
-        return rc;
-    }
+    own_mem transcript *t = mem_zalloc(1, sizeof *t, e);
+    TRY(t ? file_out_open_part(&t->page, path, e) : KV_E_MEMORY);
     s->out.transcript = t;
     t->out = (sink){.kind = SINK_HEARS, .sees_shell = true};
     sink_push(s, &t->out);
+    t = NULL;
     return KV_OK;
 }
 
