@@ -3,8 +3,7 @@
 #pragma once
 
 #include "base/num.h"
-#include "vm/op_list.h"
-#include "vm/program.h"
+#include "vm/plan_pass.h"
 
 static inline void list_constant(const prog *p, int word, buf *out)
 {

@@ -433,7 +433,7 @@ TEST(checkpoint_fuzz_texts)
 TEST(checkpoint_fuzz_bytes)
 {
     static const size_t widths[] = {4, 8, 2, 1};
-    int64_t every = setting("CHECKPOINT_FUZZ", 0) ? 1 : 401, count = 0;
+    int64_t every = setting("CHECKPOINT_FUZZ", 0) ? 1 : 797, count = 0;
     for (int k = 0; k < NIMAGES; k++) {
         own_folder d = folder_of(&images[k]);
         lying f = file_of(&images[k], 0);

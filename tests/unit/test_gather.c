@@ -128,8 +128,7 @@ TEST(gather_for_rules)
     static const int64_t widths[] = {1, 2, 3, 16, 31, 64, 65, 256, 511, 512, 1025};
     for (size_t i = 0; i < sizeof widths / sizeof *widths; i++) {
         check_lazy(KV_FLOAT32, 1300, widths[i]);
-        check_lazy(KV_FLOAT64, 700, widths[i]);
-        check_lazy(KV_FLOAT16, 700, widths[i]);
+        check_lazy(i % 2 ? KV_FLOAT64 : KV_FLOAT16, 700, widths[i]);
     }
     check_lazy(KV_FLOAT32, 300001, 1); /* several threads */
 }

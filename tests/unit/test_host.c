@@ -149,6 +149,32 @@ TEST(host_format_errors)
                      cases[i].text);
 }
 
+TEST(host_field_errors)
+{
+    const struct {
+        host x;
+        const char *spec;
+        kv_code code;
+        const char *text;
+    } cases[] = {
+        {host_none(), "5", KV_E_DTYPE, NULL},
+        {F(1.5), "d", KV_E_DTYPE, NULL},
+        {X("a"), ".2f", KV_E_DTYPE, "f takes a number, not text"},
+        {X("a"), "+5", KV_E_VALUE, NULL},
+        {I(1), "s", KV_E_DTYPE, "s takes a text, not int"},
+        {I(1), ".2", KV_E_VALUE, NULL},
+        {I(1), "5.", KV_E_VALUE, NULL},
+        {I(1), ",x", KV_E_VALUE, "the groups of x are separated by _"},
+        {F(1.5), "#", KV_E_VALUE, "# is for x o b e f g %"},
+        {I(1), "q", KV_E_VALUE, NULL},
+        {I(1), "dd", KV_E_VALUE, "a field ends behind its letter d"},
+    };
+    own_buf out = {0};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        CHECK_FAILED(host_format_field(&out, cases[i].x, cases[i].spec, &e), cases[i].code,
+                     cases[i].text);
+}
+
 /* The results of Python 3.11 for random format specs: a value, a spec, and format(value, spec), or
  * spec % value when the spec begins with %, with tabs between them. Where Python refuses, the third
  * is missing. Specs that kvctl treats otherwise are left out: d x o b of whole floats, # of floats

@@ -68,6 +68,12 @@ TEST(lex_reports)
     check_tokens("t:3: error[key]", "_n:t : i:3 :_ _n:error [ n:key ]_");
 }
 
+TEST(lex_characters_that_are_none)
+{
+    check_tokens("a \xef\xbb\xbf", "_n:a_ ! 3-4 the character U+FEFF does not belong here");
+    check_tokens("x =\u00a03", "_n:x_ _= ! 4-5 the character U+00A0 does not belong here");
+}
+
 TEST(lex_numbers_that_are_none)
 {
     check_tokens("a 1e", "_n:a_ ! 3-5 `1e` is not a number");

@@ -37,7 +37,7 @@ static void copy_model(model *b, const model *a)
 /* Every share of changed elements, in pieces of a walk and beyond them. */
 TEST(patch_every_type)
 {
-    static const int64_t shares[] = {1, 2, 7, 9, 50, 100, 3000};
+    static const int64_t shares[] = {1, 2, 9, 50, 3000};
     for (size_t s = 0; s < sizeof shares / sizeof *shares; s++) {
         model a = {0}, b = {0};
         model_types(&a, s % 4 ? 300 * 256 : WALK_PIECE + 256 * 40);
@@ -286,7 +286,7 @@ TEST(patch_same_bytes)
         IN_CHILD(threads[i]) {
             model a = {0}, b = {0};
             random_state = 5;
-            model_types(&a, 3 * WALK_PIECE);
+            model_types(&a, 2 * WALK_PIECE);
             model_mutate(&b, &a);
             model_open(&a, "a");
             model_open(&b, "b");

@@ -306,4 +306,5 @@ TEST(types_static_library_loads_no_plugin)
     CHECK_ERR(kv_load_plugin("average.so", &e), KV_E_UNSUPPORTED,
               "average.so cannot be loaded: this program has the static library, which loads no "
               "plugins");
+    CHECK_ERR(kv_serve("local", &e), KV_E_UNSUPPORTED, "stores of type \"local\" have no servers");
 }

@@ -10,7 +10,7 @@
 #include "test.h"
 #include "vm/prog.h"
 
-enum { SIZE = 1500, ARRAYS = 12, PATHS = 60, LOOPS = 200 };
+enum { SIZE = 1100, ARRAYS = 12, PATHS = 60, LOOPS = 200 };
 
 /* Numbers of all sizes and signs, zeros, infinities and nans. */
 static float some_number(uint64_t i)
