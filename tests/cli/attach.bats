@@ -657,7 +657,7 @@ begin_entry()
     wait "$client" || true
 }
 
-@test "attach: an entry ends with its client, also inside of one function" {
+@test "attach: an entry ends with its client, also inside of one function, and by Ctrl-C, and has 256 MB" {
     begin_short -n 1
     local entry client
     for entry in "$long_entry" 'print sum([sorted(normal(shape=(1000000,)))[0] for i in 0..10000])' \
@@ -670,12 +670,7 @@ begin_entry()
         run timeout 20 kvctl attach -c 'pull 3'
         assert_output '[1. 1.]'
     done
-    job_ends
-}
 
-@test "attach: Ctrl-C ends an entry, and not the script" {
-    begin_short -n 1
-    local client
     set -m # background processes of a script ignore SIGINT
     begin_entry "$long_entry"
     set +m
@@ -684,12 +679,7 @@ begin_entry()
     grep -q interrupted out
     run timeout 20 kvctl attach -c 'pull 3'
     assert_output '[1. 1.]'
-    job_ends
-}
 
-@test "attach: an entry has 256 MB" {
-    begin_short -n 1
-    local entry
     for entry in 'print [i for i in 0..10**8-1]' 'print len([[i] for i in 0..10**8-1])' 'print sum(zeros(10**8))' \
         'print len("x" * 10**9)' 'print {i: i for i in 0..10**8-1}'; do
         run ! timeout 60 kvctl attach -c "$entry"

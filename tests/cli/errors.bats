@@ -55,12 +55,6 @@ load help
     done
 }
 
-@test "errors: a variable of an earlier -c that is called" {
-    begins -2 '<cmd>:1:1: error[usage]: `f` is a variable here, and no function' kvctl -c 'f = 3' -c 'f(2)'
-    assert_line --index 3 ' hint: f * (…) multiplies, f[…] takes a part; def f(x): … makes a function'
-    begins -2 '<cmd>:1:1: error[usage]: there is no function `g`' kvctl -c 'f = 3' -c 'g(2)'
-}
-
 @test "errors: files of PyTorch and pickles" {
     begins -5 '<cmd>:1:5: error[io]: cannot read "model.pt": No such file or directory' kvctl -c 'x = @model.pt'
     # one that is there is told for what it is, by what it holds

@@ -6,6 +6,9 @@ load help
 
 setup_file()
 {
+    local top
+    top=$(cd "$BATS_TEST_DIRNAME/../.." && pwd)
+    PATH=${KVCTL_BUILD:-$top/build}:$PATH texts >"$BATS_FILE_TMPDIR/texts"
     ${CC:-cc} -D_GNU_SOURCE -O1 -o "$BATS_FILE_TMPDIR/typist" "$BATS_TEST_DIRNAME/typist.c" -lutil
 }
 
@@ -18,12 +21,11 @@ blocks()
 # The examples of help, a command's together, but those that measure or test for seconds.
 examples_of_help()
 {
-    local name
+    local name page=
     for name in $(kvctl -c 'help --json' | grep -o '"name":"[a-z-]*","usage"' | cut -d'"' -f4); do
-        [ "$name" = doctor ] && continue
-        kvctl -c "help $name" | sed -n '1,/^  [^ ]/d; s/^    //p'
-        printf '\f\n'
+        [ "$name" = doctor ] || page+="help $name; print 0"$'\n'
     done
+    kvctl -c "$page" | awk '/^0$/ { print "\f"; inside = 0; next } inside && sub(/^    /, "") { print } /^  [^ ]/ { inside = 1 }'
 }
 
 # Everything that is typed and pasted.
@@ -44,13 +46,12 @@ texts()
 types()
 {
     local i typists=()
-    texts >texts
-    [ "$(grep -c $'^\f' texts)" -gt 100 ]
+    [ "$(grep -c $'^\f' "$BATS_FILE_TMPDIR/texts")" -gt 100 ]
     for i in 0 1 2 3; do
         mkdir "$i"
         cp -R "$top/examples" "$top/README.md" "$i"
         cp -R "$data" "$i/examples/"
-        awk -v RS='\f\n' -v ORS='\f\n' -v i="$i" 'NR % 4 == i' texts >"$i/texts"
+        awk -v RS='\f\n' -v ORS='\f\n' -v i="$i" 'NR % 4 == i' "$BATS_FILE_TMPDIR/texts" >"$i/texts"
         (cd "$i/examples" && PAGER=cat HOME=$PWD exec timeout 300 "$BATS_FILE_TMPDIR/typist" "$1" 30 \
             kvctl -q --gpus 8 --progress never <../texts >../said) &
         typists+=($!)
@@ -75,22 +76,28 @@ types()
     types paste
 }
 
-# The reports of golden sessions, with their excerpts: lines with a place or kvctl in front, and what is indented below.
-reports_of()
-{
-    (cd "$top/tests/cli" && LC_ALL=C awk -v input="${1%.err}.in" -f excerpts.awk "$1") |
-        awk '/^[^ ].*: error\[/ { inside = 1; print; next } /^ / && inside { print; next } { inside = 0 }'
-}
-
+# Reports of golden sessions, with their excerpts, are lines with a place or kvctl in front, and what is indented below.
 # One kvctl reads all of them: each leaves it as it was, so that it prints the line behind, and nothing else.
 @test "typed: a report of an error that is pasted runs nothing" {
-    local file
-    for file in "$top"/tests/cli/*.err; do
-        reports_of "$file" >report
-        cat report >>reports
-        { cat report; echo 'print 7'; grep '^ ' report || true; echo 'print 7'; } >>pasted # then as one pastes a part
-        echo $'7\n7' >>wanted
-    done
+    (
+        cd "$top/tests/cli"
+        for file in *.err; do
+            LC_ALL=C awk -v input="${file%.err}.in" -f excerpts.awk "$file"
+            echo $'\f'
+        done
+    ) | awk '
+        function add(line) { report = report line "\n"; if (line ~ /^ /) part = part line "\n" }
+        /^\f/ {
+            printf "%s", report >"reports"
+            printf "%sprint 7\n%sprint 7\n", report, part >"pasted" # then as one pastes a part
+            print "7\n7" >"wanted"
+            report = part = ""
+            inside = 0
+            next
+        }
+        /^[^ ].*: error\[/ { inside = 1; add($0); next }
+        /^ / && inside { add($0); next }
+        { inside = 0 }'
     [ "$(grep -c '^[^ ]' reports)" -gt 400 ]
     kvctl -q <pasted >printed 2>&1
     diff wanted printed

@@ -58,7 +58,7 @@ load ../cli/help
 @test "instructions: a row for each, and a fault above a ceiling" {
     command -v valgrind >/dev/null || skip "valgrind is not installed"
     # ceilings are those of a build with optimisation, so only that there are numbers is asked here
-    BUILD=$build run "$top/tests/bench/instructions"
+    BUILD=$build run "$top/tests/bench/instructions" 10
     for what in "a start, kvctl -c 1" "a line of a script" "an item of for"; do
         assert_line --regexp "^ +[1-9][0-9]+  at most +[1-9][0-9]+  $what"
     done

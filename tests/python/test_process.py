@@ -271,7 +271,7 @@ class Signals(unittest.TestCase):
             time.sleep(0.01)
 
     def test_ctrl_c_ends_a_wait_for_calls_that_nobody_waited_for(self):
-        kv, big = mx.kv.create(), np.ones(1 << 22, "float32")
+        kv, big = mx.kv.create(), np.ones(1 << 20, "float32")
         kv.init(0, big)
         kv.set_updater("stored += input * sqrt(abs(sin(exp(cos(input)))))")
 
