@@ -39,7 +39,7 @@ typedef struct merge_kept {
 /* A number of the plan of a key. */
 typedef struct merge_number {
     uint64_t value;       /* in its own type, at the start of the 8 bytes */
-    merge_select *select; /* NULL: it is no selection */
+    merge_select *select; /* NULL: it is not a selection */
     bool selected;        /* its selection is done */
     int16_t pass, sum;    /* the pass that makes it, and its place in pass.sum */
 } merge_number;
