@@ -1,4 +1,4 @@
-/* Programs as text: one instruction a line, in which a0 is an array, r0 a register, and a
+/* Programs and plans as text: one instruction a line, in which a0 is an array, r0 a register, and a
  * constant what it is. */
 #pragma once
 
@@ -72,5 +72,32 @@ static inline void list_prog(const prog *p, buf *out)
             buf_add(out, copy ? "" : ")");
         }
         buf_char(out, '\n');
+    }
+}
+
+static inline void list_lean(const plan_pass *pass, buf *out)
+{
+    static const char *const arrays[] = {"stored", "input", "state"};
+    buf_add(out, "lean\n");
+    list_prog(pass->elements, out);
+    for (int s = 0; s < pass->nsums; s++) {
+        int slot = pass->sum[s].array;
+        if (slot >= 0)
+            buf_printf(out, "number %d sums %s%s %d\n", pass->sum[s].number,
+                       pass->sum[s].squares ? "squares of " : "",
+                       slot < PLAN_WEIGHT ? arrays[slot / PLAN_KIND] : "kept",
+                       plan_slot_index(slot));
+    }
+}
+
+/* Not a plan by steps. */
+static inline void list_plan(const plan *p, buf *out)
+{
+    for (int i = 0; i < p->npasses; i++) {
+        buf_printf(out, "pass %d%s\n", i, p->pass[i].present ? ", present rows" : "");
+        list_prog(p->pass[i].numbers, out);
+        list_prog(p->pass[i].elements, out);
+        if (p->pass[i].lean)
+            list_lean(p->pass[i].lean, out);
     }
 }
