@@ -117,6 +117,30 @@ dry run: "w.kvs" would change:
     gives "$(cat want)" kvctl -s w.kvs -c 'pull 4'
 }
 
+@test "state: rows and arrays of other dtypes come back" {
+    kvctl -s r.kvs -c 'init 1,2 [row_sparse([[1, 2]], [1], (3, 2), dtype="float16"), row_sparse([[1, 0]], [1], (3, 2), dtype="bool")]
+init 3 row_sparse([[1, -2]], [2], (3, 2), dtype="int8"); init 5 row_sparse([[9007199254740993, 2]], [0], (3, 2), dtype="int64")
+init 6,7,8 [array([1, 255], dtype="uint8"), array([-128, 127], dtype="int8"), array([True, False])]'
+    run -0 kvctl -s r.kvs -c 'row-sparse-pull 1,2,3,5 --row-ids [0, 1, 2] -> r; pull 6,7,8 -> d; for a in r + d { print a.ravel() }; info'
+    assert_output '[0. 0. 1. 2. 0. 0.]
+[False False  True False False False]
+[ 0  0  0  0  1 -2]
+[9007199254740993                2                0                0
+                0                0]
+[  1 255]
+[-128  127]
+[ True False]
+type local, rank 0, num_workers 1, updater assign, compression none, keys 7, bytes 62
+key  dtype    shape   context  storage     bytes  pushes  pending
+1    float16  (3, 2)  cpu(0)   row_sparse  12     0       0
+2    bool     (3, 2)  cpu(0)   row_sparse  10     0       0
+3    int8     (3, 2)  cpu(0)   row_sparse  10     0       0
+5    int64    (3, 2)  cpu(0)   row_sparse  24     0       0
+6    uint8    (2,)    cpu(0)   default     2      0       0
+7    int8     (2,)    cpu(0)   default     2      0       0
+8    bool     (2,)    cpu(0)   default     2      0       0'
+}
+
 @test "state: the type is kept, and wins over --type" {
     kvctl -s w.kvs -c 'create device'
     gives device kvctl -s w.kvs --type local -c type
