@@ -327,10 +327,14 @@ static double read_number(const char *text)
  * read again. */
 static double round_float(double x, int64_t digits)
 {
-    enum { BYTES = 40, DOUBLE_DIGITS = 17 };
+    enum { FIXED_MOST = 60, BYTES = 400, DOUBLE_DIGITS = 17 }; /* see num_fixed */
     char text[BYTES];
     if (!isfinite(x) || x == 0)
         return x;
+    if (digits >= 0 && digits <= FIXED_MOST) {
+        num_fixed(text, sizeof text, x, (int)digits, 'f');
+        return read_number(text);
+    }
     num_fixed(text, sizeof text, x, DOUBLE_DIGITS, 'e');
     int power = atoi(strchr(text, 'e') + 1);
     if (digits < -power - 1)
