@@ -37,13 +37,13 @@ struct list_meaning {
     list_meaning *next;
 };
 
-/* A name that got a value, the last one first. */
+/* A name whose number is known, or was. */
 typedef struct list_number list_number;
 struct list_number {
     const char *name;
     host is;
-    bool known; /* it is this number, whatever arrays hold */
-    const list_number *next;
+    bool known; /* still, whatever arrays hold */
+    list_number *next;
 };
 
 typedef struct list_writer {
@@ -54,7 +54,7 @@ typedef struct list_writer {
     int nparams;
     arena *a;
     list_meaning *meanings;
-    const list_number *numbers;
+    list_number *numbers;
     bool inner;  /* in a block of which it is not known whether it runs */
     ast **lines; /* of the block that is being written */
     int64_t nlines, cap;
@@ -201,11 +201,17 @@ static bool param_value(const list_writer *w, const char *name, host *out)
     return false;
 }
 
-static bool number_value(const list_writer *w, const char *name, host *out)
+static list_number *find_number(const list_writer *w, const char *name)
 {
-    const list_number *n = w->numbers;
+    list_number *n = w->numbers;
     while (n && strcmp(n->name, name) != 0)
         n = n->next;
+    return n;
+}
+
+static bool number_value(const list_writer *w, const char *name, host *out)
+{
+    const list_number *n = find_number(w, name);
     if (n && n->known)
         *out = n->is;
     return n && n->known;
@@ -267,11 +273,15 @@ static void writer_note(list_writer *w, const char *name, const ast *is)
 {
     host x = host_none();
     bool known = !w->inner && writer_knows(w, is, &x);
-    list_number *n = writer_keep(w, sizeof *n);
-    if (!n)
-        return;
-    *n = (list_number){name, x, known, w->numbers};
-    w->numbers = n;
+    list_number *n = find_number(w, name);
+    if (!n && known && (n = writer_keep(w, sizeof *n))) {
+        *n = (list_number){.name = name, .next = w->numbers};
+        w->numbers = n;
+    }
+    if (n) {
+        n->is = x;
+        n->known = known;
+    }
 }
 
 /* ---- Lines ----------------------------------------------------------------------------------- */
