@@ -140,7 +140,7 @@ static int slice_part(session *s, const ast *node, bool *given, int64_t *out, kv
 int eval_ids(value v, kv_array **out, kv_err *e)
 {
     const unsigned whole = VALUE_BIT(VALUE_BOOL) | VALUE_BIT(VALUE_INT) | VALUE_BIT(VALUE_LIST);
-    unsigned kinds = value_kinds(v);
+    unsigned kinds = value_kinds(v, ~whole);
     bool mask = value_is_sequence(v) && kinds == VALUE_BIT(VALUE_BOOL);
     if (v.kind == VALUE_ARRAY)
         return value_to_array(out, v, e);

@@ -230,7 +230,8 @@ static int made_array(function_args *args, int dtype_at, int ctx_at, kv_dtype us
 
 int func_array(function_args *args, value *out, kv_err *e)
 {
-    bool mask = value_kinds(args->v[0]) == VALUE_BIT(VALUE_BOOL); /* as in NumPy */
+    const unsigned bools = VALUE_BIT(VALUE_BOOL); /* as in NumPy */
+    bool mask = value_kinds(args->v[0], ~bools) == bools;
     return made_array(args, 1, 2, mask ? KV_BOOL : KV_FLOAT32, function_makes(out), e);
 }
 

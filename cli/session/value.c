@@ -223,29 +223,29 @@ const char *value_kind_name(value v)
 }
 
 /* depth: of the lists around v. */
-static unsigned kinds(value v, int depth)
+static unsigned kinds(value v, int depth, unsigned until)
 {
     unsigned all = 0;
     if (!value_is_sequence(v))
         return VALUE_BIT(v.kind);
     if (v.u.list->n == 0 || depth == KV_MAX_NDIM)
         return VALUE_BIT(VALUE_LIST);
-    for (int64_t i = 0; i < v.u.list->n; i++) {
+    for (int64_t i = 0; i < v.u.list->n && !(all & until); i++) {
         if (i % 1000 == 0 && stop_asked())
             return VALUE_BIT(VALUE_LIST);
-        all |= kinds(v.u.list->items[i], depth + 1);
+        all |= kinds(v.u.list->items[i], depth + 1, until);
     }
     return all;
 }
 
-unsigned value_kinds(value v)
+unsigned value_kinds(value v, unsigned until)
 {
-    return kinds(v, 0);
+    return kinds(v, 0, until);
 }
 
 bool value_is_numbers(value v)
 {
-    return value_is_sequence(v) && !(value_kinds(v) & ~VALUE_NUMBERS);
+    return value_is_sequence(v) && !(value_kinds(v, ~VALUE_NUMBERS) & ~VALUE_NUMBERS);
 }
 
 bool value_is_several(value v)
@@ -728,8 +728,8 @@ int value_array_beside(kv_array **out, value v, value other, kv_err *e)
 {
     bool beside = v.kind != VALUE_ARRAY && other.kind == VALUE_ARRAY;
     kv_dtype dtype = beside ? kv_array_dtype(other.u.box->array) : KV_FLOAT32;
-    if (!beside || (!kv_dtype_is_float(dtype) &&
-                    value_kinds(v) & VALUE_BIT(VALUE_FLOAT))) /* 1.5 is not 1 */
+    const unsigned fraction = VALUE_BIT(VALUE_FLOAT); /* 1.5 is not 1 */
+    if (!beside || (!kv_dtype_is_float(dtype) && value_kinds(v, fraction) & fraction))
         return value_to_array(out, v, e);
     return value_numbers_array(out, v, dtype, (kv_ctx){KV_CPU, 0}, e);
 }

@@ -169,8 +169,9 @@ static inline bool value_has_items(value v)
 }
 
 /* The kinds of the items of nested lists and tuples, or that of another value, a bit for each. A
- * sequence that is empty, or deeper than the axes of an array, has the bit of VALUE_LIST. */
-unsigned value_kinds(value v);
+ * sequence that is empty, or deeper than the axes of an array, has the bit of VALUE_LIST. A look at
+ * a long list ends where it has met one of `until`. */
+unsigned value_kinds(value v, unsigned until);
 #define VALUE_BIT(kind) (1u << (kind))
 #define VALUE_NUMBERS   (VALUE_BIT(VALUE_BOOL) | VALUE_BIT(VALUE_INT) | VALUE_BIT(VALUE_FLOAT))
 
