@@ -260,6 +260,7 @@ static int call_definition(session *s, const definition *d, const ast *node,
     s->locals = locals;
     s->flow = outer;
     s->unit = caller;
+    scope_release(&own); /* what is returned may be a variable of it */
     def_values_unref(values);
     if (rc && its->prelude) { /* an error of the call, as that text is not the user's */
         if (s->detail.len > details)
@@ -321,7 +322,7 @@ static int eval_call(session *s, const ast *node, value *out, kv_err *e)
     TRY(eval_args(s, node, &l, names, e));
     if (d >= 0)
         return call_definition(s, &s->defs[d], node, &l, names, out, e);
-    bool object = l.n > 0 && l.items[0].kind == VALUE_OBJECT; /* it has methods of its own */
+    bool object = l.n > 0 && l.items[0].kind == VALUE_OBJECT;
     if (function_def(f) || (method && object))
         f = NULL; /* a rule took its name, or the object has methods of its own */
     if (f && (f->flags & FUNCTION_ELEMENT)) { /* with named arguments */
