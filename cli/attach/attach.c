@@ -60,11 +60,14 @@ static int attach_enter(const job_list *list, const char *name, int rank, int *n
 
 static int add(job_list *list, const char *name, kv_err *e)
 {
-    own_fd fd = jobs_connect(list->dir, name, 1);
     int number;
     job_entry x = {.told = {0}};
-    bool good = fd >= 0 && ask(fd, &x.told);
-    x.silent = !good && errno == EAGAIN;
+    bool good;
+    { /* ends before the worker is asked: a job takes so many connections at a time */
+        own_fd fd = jobs_connect(list->dir, name, 1);
+        good = fd >= 0 && ask(fd, &x.told);
+        x.silent = !good && errno == EAGAIN;
+    }
     if (x.silent)
         buf_printf(&x.told, "state silent\n");
     own_fd worker = good ? attach_enter(list, name, -1, &number, &(kv_err){0}) : -1;
