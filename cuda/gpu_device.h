@@ -2,7 +2,7 @@
  *
  * All work goes through one stream, `work`, in the order in which it is given; copies from and to
  * the host go through two more, so that one piece of 4 MB is on its way while the next one is
- * copied to pinned memory, and only the device waits for the work before them. The host waits
+ * copied to pinned memory. Copies wait on the device for the work before them. The host waits
  * for the device only where it wants elements, or where pinned memory is still in use.
  *
  * A device is opened, with a context and pinned memory, when it is first given work. If a call

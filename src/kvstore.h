@@ -216,11 +216,11 @@ int kv_broadcast(kv *store, const kv_key *keys, int64_t n, kv_array *const *valu
                  kv_err *e);
 
 /* Looks at a key from beside the program that uses the store: *out becomes a new array on cpu(0),
- * default storage, with what the key holds between two rounds. Between machines it is not a pull:
- * servers answer at once, whatever rounds are open; nobody waits for it, it waits for no push, not
- * even those of this worker, and no count, no later pull and no bit of a result depends on it. Any
- * thread may call, also while another one is in a call that waits for other ranks. In a store of
- * one process it is a pull of that key, which waits for the pushes before it.
+ * default storage, with what the key holds between two rounds. On several machines it does not
+ * count as a pull: servers answer at once, whatever rounds are open; nobody waits for it, it waits
+ * for no push, not even those of this worker, and no count, no later pull and no bit of a result
+ * depends on it. Any thread may call, also while another one is in a call that waits for other
+ * ranks. In a store of one process it is a pull of that key, which waits for the pushes before it.
  * Out: rounds[0] and rounds[1], the rounds (see "rounds" of kv_describe) of the oldest and of the
  * newest part of the value: they differ where a key of several parts was pushed to so fast that
  * several attempts found no moment between two rounds.

@@ -541,18 +541,22 @@ static int look(session *s, const ast *call, result *out, kv_err *e)
     int64_t rounds[2];
     TRY(session_store(s, &store, e));
     TRY(eval_keys(s, call->kid[0], &keys, e));
-    TRY(command_keys(s, &keys, out, e));
-    TRY(keys.list ? result_for_keys(out, keys.n, e) : KV_OK);
+    if (command_keys(s, &keys, out, e) || (keys.list && result_for_keys(out, keys.n, e)))
+        return unit_at(s, call->kid[0], e);
     for (int64_t i = 0; i < keys.n; i++) {
         kv_array *a;
+        value *v = keys.list ? &out->v.u.list->items[i] : &out->v;
         if (session_interrupted(s, e) || kv_peek(store, &keys.keys[i], &a, rounds, e) ||
-            value_array(keys.list ? &out->v.u.list->items[i] : &out->v, a, e))
+            value_array(v, a, e))
             return unit_at(s, call->kid[0], e);
         if (rounds[0] != rounds[1])
             session_note(s, "parts of it are of the rounds %lld to %lld, others came meanwhile",
                          (long long)rounds[0], (long long)rounds[1]);
         out->has_key = !keys.list;
-        *(keys.list ? &out->keys[i] : &out->key) = keys.keys[i];
+        if (keys.list)
+            out->keys[i] = keys.keys[i];
+        else
+            out->key = keys.keys[i];
     }
     return KV_OK;
 }

@@ -334,10 +334,13 @@ int value_files_keys(const value_files *f, session *s, const ast *call, kv *stor
     bool pattern = named_is_pattern(call->kid[0]);
     if (init && f->n > 1)
         return unit_err(s, call->kid[1]->kid[1], e, KV_E_USAGE, "init takes one value a key");
-    if (pattern ? named_keys(s, call->kid[0], f->files[0], keys, e) ||
-                      check_same_names(f, call->kid[0]->kid[0]->u.text, e) ||
-                      (!init && check_known(store, f, keys, e))
-                : eval_keys(s, call->kid[0], keys, e))
+    int rc = pattern ? named_keys(s, call->kid[0], f->files[0], keys, e)
+                     : eval_keys(s, call->kid[0], keys, e);
+    if (!rc && pattern)
+        rc = check_same_names(f, call->kid[0]->kid[0]->u.text, e);
+    if (!rc && pattern && !init)
+        rc = check_known(store, f, keys, e);
+    if (rc)
         return unit_at(s, call->kid[1], e);
     for (int64_t j = 0; j < f->n; j++) {
         char number[NUM_TEXT_MAX];

@@ -67,7 +67,8 @@ int pairs_outs(pairs *p, session *s, kv *store, const ast *call, const key_list 
  * close, else those that begin with it. */
 void pairs_suggest(kv *store, kv_err *e);
 
-/* Gives the names of a command's keys to its result, and the keys to its record. Error: memory. */
+/* Gives the names of a command's keys to its result, in which none stand yet, and the keys to its
+ * record. Error: memory. */
 int command_keys(session *s, key_list *keys, result *out, kv_err *e);
 
 /* The value of --priority, 0 when it was not given. Errors: dtype, value (out of int range). */

@@ -832,12 +832,17 @@ static void complete_operator(complete_request *r)
 }
 
 /* By what is expected; NULL: nothing. */
-static void (*const expected[])(complete_request *r) = {
-    [EXPECT_STATEMENT] = complete_statement, [EXPECT_OPERAND] = complete_operand,
-    [EXPECT_OPERATOR] = complete_operator,   [EXPECT_MEMBER] = complete_member,
-    [EXPECT_CONTEXT] = offer_contexts,       [EXPECT_VARIABLE] = offer_variables,
-    [EXPECT_KEY] = offer_keys,               [EXPECT_FILE] = complete_file,
-    [EXPECT_WORD] = complete_argument,       [EXPECT_OPTION] = complete_option,
+static void (*const expected[EXPECT_KINDS])(complete_request *r) = {
+    [EXPECT_STATEMENT] = complete_statement,
+    [EXPECT_OPERAND] = complete_operand,
+    [EXPECT_OPERATOR] = complete_operator,
+    [EXPECT_MEMBER] = complete_member,
+    [EXPECT_CONTEXT] = offer_contexts,
+    [EXPECT_VARIABLE] = offer_variables,
+    [EXPECT_KEY] = offer_keys,
+    [EXPECT_FILE] = complete_file,
+    [EXPECT_WORD] = complete_argument,
+    [EXPECT_OPTION] = complete_option,
     [EXPECT_RULE] = complete_rule,
 };
 

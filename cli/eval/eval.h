@@ -157,6 +157,8 @@ void eval_mark_row(session *s, const ast *node, value whole, value row);
 /* Warns before v, the value of node, is changed in place, where it holds such parts. */
 void eval_warn_parts(session *s, const ast *node, value v);
 
+/* ---- Functions of the script ---- */
+
 /* Runs a STMT_DEF: evaluates the defaults. Errors: unsupported (it reads variables of the function
  * around it), those of the defaults. */
 int eval_def(session *s, const ast *node, def_values **out, kv_err *e);

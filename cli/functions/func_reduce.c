@@ -350,8 +350,6 @@ int func_sort(function_args *args, value *out, kv_err *e)
     return sort_array(function_makes(out), a, (sort_what)FUNCTION_VARIANT(args), axis, reverse, e);
 }
 
-/* ---- unique, quantiles, running sums ---- */
-
 int func_unique(function_args *args, value *out, kv_err *e)
 {
     bool first, inverse, counts;

@@ -17,8 +17,8 @@
 #include "term/terminal.h"
 
 enum {
-    MOST_LABEL = 63, /* of RFC 1123 */
-    K8S_NAME = 64,
+    MOST_LABEL = 63,      /* of RFC 1123 */
+    K8S_NAME = 64,        /* names obey RFC 1123, and end before what the operator appends */
     MOST_BYTES = 1 << 20, /* of a ConfigMap or a Secret, all values together */
     HOSTS_SECONDS = 600   /* until all pods answer, unless --queue-timeout says it */
 };

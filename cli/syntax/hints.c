@@ -84,10 +84,12 @@ bool hint_shell(const char *word, size_t n, kv_err *e)
     }
     char mark[80];
     snprintf(mark, sizeof mark, " %.*s ", (int)n, word);
+    if (hint_word("shell", word, n, e))
+        return true;
     bool is_program = strstr(programs, mark);
     if (is_program)
         kv_err_hint(e, "!%.*s runs it in a shell", (int)n, word);
-    return is_program || hint_word("shell", word, n, e);
+    return is_program;
 }
 
 bool hint_output(const char *word, size_t n, kv_err *e)

@@ -85,11 +85,12 @@ int kv_err_set(kv_err *e, kv_code code, const char *fmt, ...)
 /* The same with an argument list. */
 int kv_err_vset(kv_err *e, kv_code code, const char *fmt, va_list ap);
 
-/* These four add to an error. */
+/* These add to an error. */
 
 /* Sets the hint, unless e holds no error or has a hint already. Returns e's code, for a function
  * that ends with it. Without an e it knows none and returns KV_E_INTERNAL, so a function that may
- * have no e names its code itself: return kv_err_hint(e, "..."), KV_E_VALUE. */
+ * have no e, as those of lib and src, names its code itself: return kv_err_hint(e, "..."),
+ * KV_E_VALUE. */
 int kv_err_hint(kv_err *e, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 /* Sets the place, unless e holds no error or has a place already. */

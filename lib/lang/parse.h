@@ -34,9 +34,10 @@ typedef enum parse_expected {
     EXPECT_VARIABLE,  /* behind $ or -> */
     EXPECT_KEY,
     EXPECT_FILE,
-    EXPECT_WORD,      /* a word that means something to the command alone */
-    EXPECT_OPTION,    /* --… */
-    EXPECT_RULE       /* a statement or an operand in the braces of an updater */
+    EXPECT_WORD,   /* a word that means something to the command alone */
+    EXPECT_OPTION, /* --… */
+    EXPECT_RULE,   /* a statement or an operand in the braces of an updater */
+    EXPECT_KINDS
 } parse_expected;
 
 /* Completion parses the text in front of the cursor. Nothing accepts the TOK_CURSOR at its end: the
@@ -232,7 +233,7 @@ bool parse_deeper(parser *p, uint32_t pos);
 /* The error "…" at a place; returns NULL. */
 ast *parse_fail(parser *p, uint32_t pos, uint32_t end, kv_code code, const char *fmt, ...)
     __attribute__((format(printf, 5, 6)));
-/* Adds a hint to it; NULL. */
+/* Adds a hint to it; NULL, which is false where a bool is returned. */
 #define parse_hint(p, ...) (kv_err_hint((p)->e, __VA_ARGS__), (ast *)NULL)
 /* "`x` stands where a value is needed": what was `wanted` instead of the next token; at the end of
  * the text, which bracket is open or that something is missing; for a TOK_BAD why it is none. */

@@ -188,7 +188,7 @@ static void find_order(blocks *x)
     order_of(x->order_b, x->t[1], x->data[1], x->n);
 }
 
-/* Numbers, some of them not finite. Sums are of the pairs that are. */
+/* Numbers, some of them not finite. Sums are of the pairs in which both are finite. */
 static void add_each(diff_sums *p, blocks *x)
 {
     find_order(x);

@@ -129,15 +129,15 @@ typedef struct plan plan;
 typedef struct plan_way {
     prog_type type; /* what it computes in */
     bool by_rows;   /* sums are of the elements of one row, and row states exist */
-    /* Any other reduction than sums of all elements, or of those of rows alone, and products of
-     * matrices. Such a plan works step by step (vm/plan_grid.c) on host memory, and knows no
-     * present rows. */
+    /* It has reductions other than sums over the whole array or over a row, or products of
+     * matrices. Then it works step by step (vm/plan_grid.c) on host memory, and knows no present
+     * rows. */
     bool steps;
-    int64_t rows, columns; /* steps: of the key */
+    int64_t rows, columns; /* of the key; read where `steps` is set */
 } plan_way;
 
-/* Splits what b holds into passes. out NULL: only errors are found. Errors: those of prog_finish,
- * and too many reductions. */
+/* Splits what b holds into passes. out NULL: only errors are found, and none by steps. Errors:
+ * those of prog_finish, and too many reductions. */
 int plan_make(plan **out, prog_builder *b, plan_way way, kv_err *e);
 
 /* Plans are counted: a push that runs later keeps the one that it was prepared with. The last

@@ -102,7 +102,7 @@ prog_value plan_turned(prog_builder *b, prog_value x)
 prog_value plan_load_state(prog_builder *b, int slot, prog_type type)
 {
     prog_value x = prog_load(b, slot, prog_dtype(type), type);
-    if (x >= 0 && b->nodes[x].op == NODE_LOAD)
+    if (x >= 0 && b->nodes[x].op == NODE_LOAD && b->nodes[x].kid[0] == slot)
         b->nodes[x].extent = plan_graph_extent(slot);
     return x;
 }

@@ -78,7 +78,7 @@ static void run_set(rule_run *r, const ast *node)
 
 /* ---- States ---------------------------------------------------------------------------------- */
 
-/* offset: that of arrays, of which present rows are read. */
+/* offset: added to the slot of an array; PLAN_PRESENT reads only the present rows. */
 static int state_slot(const rule_name *n, int offset)
 {
     return n->state + (n->how == STATE_ROW      ? PLAN_ROW_STATE
