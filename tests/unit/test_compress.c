@@ -1,7 +1,5 @@
 /* Gradient compression in a store: against a plain model, over later positions, contexts, changes
  * of the setting, transactions, files, and allocations that fail. */
-
-#include "base/file.h"
 #include "core/slot.h"
 #include "core/store.h"
 #include "kvstore.h"

@@ -2,7 +2,6 @@
 #include "vm/expr.h"
 
 #include <math.h>
-#include <stdarg.h>
 
 #include "cpu/cpu.h"
 #include "lang/parse.h"

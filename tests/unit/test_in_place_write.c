@@ -3,7 +3,6 @@
 #include <linux/fs.h>
 #include <stdarg.h>
 #include <sys/ioctl.h>
-#include <sys/resource.h>
 #include <sys/sendfile.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -219,6 +218,26 @@ TEST(in_place_file_changes_meanwhile)
         put_file(i ? "new" : NAME, m->a, m->bytes);
         CHECK(i == 0 || rename("new", NAME) == 0);
         CHECK_ERR(in_place_commit(j, &e), KV_E_VALUE, CHANGED);
+        check_holds(m->a, m->bytes);
+    }
+}
+
+static int always(void)
+{
+    return 1;
+}
+
+TEST(in_place_interrupted)
+{
+    SMALL_CHANGE();
+    for (int clone = 0; clone < 2; clone++) {
+        clone_fails = clone ? -1 : EOPNOTSUPP;
+        put_file(NAME, m->a, m->bytes);
+        in_place *j = MADE(in_place, in_place_open, NAME);
+        CHECK_OK(put_all(j, m, &e));
+        stop_ask(always);
+        CHECK_ERR(in_place_commit(j, &e), KV_E_INTERRUPTED, "interrupted");
+        stop_ask(NULL);
         check_holds(m->a, m->bytes);
     }
 }

@@ -68,9 +68,17 @@ TEST(lex_reports)
     check_tokens("t:3: error[key]", "_n:t : i:3 :_ _n:error [ n:key ]_");
 }
 
+TEST(lex_signs_behind_others)
+{
+    check_tokens("a;#b", "_n:a $ # n:b_");
+    check_tokens("1.e 1.sqrt 1...3", "_i:1 . n:e_ _i:1 . n:sqrt_ _i:1 ... i:3_");
+}
+
 TEST(lex_characters_that_are_none)
 {
     check_tokens("a \xef\xbb\xbf", "_n:a_ ! 3-4 the character U+FEFF does not belong here");
+    check_tokens("a\x7f", "_n:a ! 2-3 the control character \\x7f does not belong here");
+    check_tokens("\xed\xa0\x80", "! 1-2 the byte \\xed is not UTF-8");
     check_tokens("x =\u00a03", "_n:x_ _= ! 4-5 the character U+00A0 does not belong here");
 }
 

@@ -139,8 +139,9 @@ TEST(merge_fuzz_seeds)
 
 TEST(merge_fuzz_rules)
 {
-    drawn = 0;
-    run_many(25000, false, 400);
+    int times = (int)test_random(25000);
+    drawn = test_seed(0) << 32;
+    run_many(times, false, times / 60);
 }
 
 TEST(merge_fuzz_memory)

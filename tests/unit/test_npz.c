@@ -304,6 +304,7 @@ TEST(npz_columns)
 {
     check_columns("<f4", 4, 2, (int64_t[]){1600, 700}, 0);
     check_columns("|u1", 1, 2, (int64_t[]){2, 2300000}, 0);
+    check_columns("<u2", 2, 2, (int64_t[]){150000, 2}, 0);
     check_columns("<u8", 8, 4, (int64_t[]){101, 3, 47, 53}, 0);
     check_columns("<u2", 2, 5, (int64_t[]){1, 3, 1, 300, 1000}, 0);
 }

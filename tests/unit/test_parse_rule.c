@@ -88,6 +88,20 @@ TEST(parse_rule_without_an_error_to_fill)
     CHECK(r == NULL);
 }
 
+TEST(parse_rule_places)
+{
+    static const char text[] = "# c\nupdater a(x = 1 in 0..2) {\n  b = 1 # c\n}\n";
+    source src = {.name = "t", .text = text, .len = sizeof text - 1, .line = 1, .col = 1};
+    own_arena nodes = {0};
+    rule_ast *r = MADE(rule_ast, parse_rule, &src, &nodes);
+    CHECK_INT(r->pos, 4);
+    CHECK_INT(r->end, 44);
+    CHECK_INT(r->params[0].pos, 14);
+    CHECK_INT(r->params[0].end, 27);
+    CHECK_INT(r->body->kid[0]->pos, 33);
+    CHECK_INT(r->body->kid[0]->end, 38);
+}
+
 TEST(parse_rule_depth)
 {
     static const struct {

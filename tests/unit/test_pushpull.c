@@ -104,6 +104,18 @@ TEST(pushpull_teststore_refuses)
 
 /* ---- What comes out ---- */
 
+TEST(pushpull_broadcasts_into_other_keys)
+{
+    own_kv *s = make("local");
+    own_array *value = filled(1);
+    own_arrays *outs[3] = {filled(0), filled(0)};
+    kv_key more = id(12);
+    init_with(s, id(1), filled(11));
+    CHECK_OK(kv_broadcast(s, &more, 1, &value, (kv_key[]){id(12), id(1)}, 2, outs, NULL, &e));
+    check_array(outs[0], 1);
+    check_array(outs[1], 11);
+}
+
 static float factor = 2;
 
 static int refuse_five(void *arg, const kv_key *key, kv_array *input, kv_array *held, kv_err *e)

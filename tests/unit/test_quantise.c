@@ -17,6 +17,18 @@ static void check_bytes(const uint8_t *got, const char *hex)
     CHECK_TEXT(text, hex);
 }
 
+TEST(quantise_bytes_of_mxnet)
+{
+    const float g[] = {0.5f, 0.25f, -0.5f, 1.0f, -1.25f, 0};
+    float r[6] = {0};
+    uint8_t c[4];
+    quantise_encode(c, r, g, QUANTISE_2BIT, 0.5f, 6);
+    check_bytes(c, "cb800000");
+    memset(r, 0, sizeof r);
+    quantise_encode(c, r, g, QUANTISE_1BIT, 0, 6);
+    check_bytes(c, "d0000000");
+}
+
 TEST(quantise_whole_words)
 {
     float g[33], r[33] = {0};

@@ -507,6 +507,30 @@ static void update_states(const char *rule, float *stored, const float *input, i
     rule_update_release(&u);
 }
 
+/* Rows that lie apart, and a run of them that is longer than what is added up at a time. */
+TEST(plan_sums_present_rows_in_blocks)
+{
+    enum { ROW = 3, RUN = 20000, ROWS = 40000, N = ROW * ROWS };
+    static float stored[N], input[N];
+    static int64_t rows[ROWS];
+    float total = 0;
+    npresent = 0;
+    for (int i = 0; i < ROWS; i++)
+        if (i < RUN || i % 7 != 0)
+            rows[npresent++] = i;
+    for (int i = 0; i < npresent * ROW; i += PLAN_CHUNK) {
+        float block = 0;
+        for (int j = i; j < npresent * ROW && j < i + PLAN_CHUNK; j++)
+            block += input[j] = 1.0f / (float)(j + 1);
+        total += block;
+    }
+    present = rows;
+    update_states("{ rows present; stored = sum(input) }", stored, input, N, ROW, 1, NULL, 0);
+    present = NULL;
+    for (int i = 0; i < N; i++)
+        CHECK(stored[i] == (i / ROW < RUN || i / ROW % 7 != 0 ? total : 0));
+}
+
 /* Every way to run a rule gives the same bits: with values that are kept or not, with sums of the
  * input where it lies, with arrays of less than a group of chunks and of more. */
 TEST(plan_lean_has_the_same_bits)

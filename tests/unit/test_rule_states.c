@@ -799,7 +799,7 @@ static void many_rules(const char *threads)
     seed = test_seed(11);
     for (int64_t i = test_random(alone ? 40 : 15); i > 0; i--)
         one_rule(draw(6), 1 + draw(3));
-    for (int i = 0; i < (alone ? 9 : 3); i++) {
+    for (int64_t i = test_random(alone ? 9000 : 3000) / 1000; i > 0; i--) {
         int64_t block = i % 3 == 0 ? PLAN_CHUNK : i % 3 == 1 ? 512 : 256;
         const int64_t lengths[] = {0, 1, block - 1, block, block + 1, 3 * block + 7};
         for (int j = 0; j < 6; j++)
@@ -851,7 +851,7 @@ TEST(rule_states_rows_3_threads)
 /* Arrays that threads share. */
 TEST(rule_states_rows_shared)
 {
-    static const int64_t rows[] = {3, 64, 4097};
+    static const int64_t rows[] = {3, 600, 4097};
     setenv("KVSTORE_THREADS", "3", 1);
     seed = test_seed(13);
     for (int i = 0; i < 3; i++)

@@ -3,7 +3,6 @@
 #include "language.h"
 #include "test.h"
 
-#include "complete/complete.h"
 #include "eval/eval_keys.h"
 #include "out/record.h"
 #include "run/run.h"

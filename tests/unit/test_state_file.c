@@ -261,6 +261,18 @@ TEST(state_file_says_what_it_holds)
 
 /* ---- Descriptions ---- */
 
+TEST(state_file_describe_stops)
+{
+    seen_rows some = {.last = 2};
+    own_kv *s = with_rule(NULL, KV_FLOAT32);
+    step(s, KV_FLOAT32, 0);
+    CHECK_ERR(kv_describe(s, "states", see_rows, &some, &e), KV_E_INTERRUPTED, "enough");
+    CHECK_INT(some.rows, 2);
+    CHECK_OK(kv_set_updater(s, NULL, NULL, NULL, &e));
+    CHECK_CODE(kv_describe(s, "states", see_rows, &some, &e), KV_E_VALUE);
+    CHECK_CODE(kv_describe(s, "optimizer", see_rows, &some, &e), KV_E_VALUE);
+}
+
 TEST(state_file_describe_without_memory)
 {
     own_kv *s = with_rule(NULL, KV_FLOAT32);

@@ -1,5 +1,6 @@
 /* A store's memory does not grow with the number of calls, and a call needs little beside the
  * arrays that it works on. */
+#include <malloc.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -22,6 +23,13 @@ static int64_t resident(void)
     CHECK_INT(fscanf(f, "%*d %lld", &pages), 1);
     fclose(f);
     return pages * sysconf(_SC_PAGESIZE);
+}
+
+/* Bytes of blocks that were not freed. */
+static int64_t in_use(void)
+{
+    struct mallinfo2 m = mallinfo2();
+    return (int64_t)(m.uordblks + m.hblkhd);
 }
 
 /* Pushes and pulls n times; the array given to the store is another one each time. */
@@ -47,8 +55,9 @@ static void check_flat(const char *optimizer, int64_t size, int first, int all)
     if (optimizer)
         CHECK_OK(kv_set_optimizer(s, optimizer, NULL, 0, &e));
     train(s, size, first);
-    int64_t before = resident();
+    int64_t before = resident(), blocks = in_use();
     train(s, size, all - first);
+    CHECK(in_use() - blocks < 1 << 20);
     /* Arrays that wait for their turn come and go: 256 calls may be pending. */
     CHECK(resident() - before < ((int64_t)4 << 20) + 2 * 256 * size * 4);
 }

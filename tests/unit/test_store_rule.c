@@ -147,6 +147,15 @@ TEST(store_rule_change_memory_faults)
     }
 }
 
+TEST(store_rule_errors_have_a_place)
+{
+    kv_rule *r = NULL;
+    CHECK_INT(kv_rule_new(&r, "{ stored += }", "rule.kv", 3, 5, &e), KV_E_SYNTAX);
+    CHECK_TEXT(e.file, "rule.kv");
+    CHECK_INT(e.line, 3);
+    CHECK(!r);
+}
+
 TEST(store_rule_that_fails_changes_no_key)
 {
     own_kv *s = make("device");

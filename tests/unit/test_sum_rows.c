@@ -100,7 +100,7 @@ TEST(sum_rows_in_several_parts)
 {
     static const form forms[] = {
         {400000, 30000, 16, 3, 0}, {1 << 30, 20000, 16, 2, 0}, {3000, 600, 1000, 2, 0},
-        {400000, 390000, 1, 3, 0}, {8, 6, 100000, 2, 0},
+        {400000, 390000, 1, 3, 0}, {8, 6, 270000, 2, 0},
     };
     uint64_t state = 9;
     for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {

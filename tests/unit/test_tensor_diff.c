@@ -278,7 +278,7 @@ TEST(tensor_diff_sparse)
         }
         OWN(test_free) unsigned char *a = malloc((size_t)n * 8);
         CHECK_INT(tensor_convert(a, types[t], x, TENSOR_F64, n), -1);
-        for (uint64_t one_in = 100; one_in < 100000; one_in *= 900) {
+        for (uint64_t one_in = 100; one_in < 100000; one_in *= 200) {
             OWN(test_free) unsigned char *b = changed(types[t], a, n, one_in, &state);
             for (int k = 0; k < NTOLERANCES; k++)
                 check(types[t], a, types[t], b, n, tolerances[k]);
