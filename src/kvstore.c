@@ -80,11 +80,31 @@ int kv_serve(const char *type, kv_err *e)
     return ops->serve(e);
 }
 
+/* A whole number of a variable of the environment; -1: it has none. */
+static int number_of(const char *variable)
+{
+    const char *text = getenv(variable);
+    size_t n = text ? strlen(text) : 0;
+    return n > 0 && n < 8 && strspn(text, "0123456789") == n ? atoi(text) : -1;
+}
+
+/* The spares of the job, which the environment says only at first. */
+static int number_of_spares(void)
+{
+    int n = runtime_spares();
+    if (n < 0) {
+        n = number_of("KVSTORE_SPARES");
+        runtime_set_spares(n = n > 0 ? n : 0);
+    }
+    return n;
+}
+
 int kv_await_turn(const char *type, bool *works, kv_err *e)
 {
     const kv_type_ops *ops;
     TRY(arg_given(type, "type", e));
     TRY(arg_given(works, "works", e));
+    number_of_spares();
     TRY(runtime_find_type(&type, &ops, e));
     if (!ops->await_turn)
         return kv_err_set(e, KV_E_UNSUPPORTED, "jobs of type \"%s\" have no spares", type);
@@ -106,24 +126,16 @@ int kv_num_workers(const kv *store)
     return store->ops->num_workers ? store->ops->num_workers(store->self) : 1;
 }
 
-/* A whole number of a variable of the environment; -1: it has none. */
-static int number_of(const char *variable)
-{
-    const char *text = getenv(variable);
-    size_t n = text ? strlen(text) : 0;
-    return n > 0 && n < 8 && strspn(text, "0123456789") == n ? atoi(text) : -1;
-}
-
 bool kv_job(int *rank, int *num_workers)
 {
     int number = number_of("OMPI_COMM_WORLD_RANK"), size = number_of("OMPI_COMM_WORLD_SIZE");
-    int servers = number_of("KVSTORE_SERVERS"), spares = number_of("KVSTORE_SPARES");
+    int servers = number_of("KVSTORE_SERVERS"), spares = number_of_spares();
     if (number < 0 || size < 0) { /* of a step, which a batch script is not */
         number = number_of("PMIX_RANK");
         size = number_of("SLURM_STEP_NUM_TASKS");
     }
     bool known = number >= 0 && number < size;
-    int workers = size - (servers > 0 ? servers : 0) - (spares > 0 ? spares : 0);
+    int workers = size - (servers > 0 ? servers : 0) - spares;
     *rank = known ? number : 0;
     *num_workers = !known ? 1 : workers > number ? workers : number + 1; /* a spare works now */
     return runtime_has_joined();

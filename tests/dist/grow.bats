@@ -123,6 +123,8 @@ END
     job -0 --spares 2 -n 2 -s 1 job.kv
     assert_line "[0] job $(grep -o 'job [0-9]*' <<<"$output" | head -1 | cut -d' ' -f2): rank 2 becomes a worker at the next round"
     refute_output --partial "joined"
+    job -0 --spares 2 -n 1 -s 1 -c 'print num_workers()'
+    assert_output "[0] 1"
     job -1 --spares 2 -n 2 -s 1 -c 'create dist_sync' -c 'barrier' -c 'assert rank() == 0' -c barrier
     assert_line "kvctl: rank 1 (worker) ended with exit code 1"
     refute_line --partial "[2]"
