@@ -95,8 +95,9 @@ int list_set(value list, int64_t i, value item, kv_err *e)
     if (!kv_assert(i >= 0 && i < list.u.list->n, "item %lld of %lld is set", (long long)i,
                    (long long)list.u.list->n))
         return kv_assert_report(e);
-    own_value before = list.u.list->items[i];
+    value before = list.u.list->items[i];
     list.u.list->items[i] = value_ref(item);
+    value_release(&before);
     return KV_OK;
 }
 
@@ -418,8 +419,9 @@ int dict_set(value dict, value key, value v, kv_err *e)
     TRY(value_check_cycle(v, l, e));
     int64_t at = map_get(l->index, k);
     if (at >= 0) {
-        own_value before = l->items[at];
+        value before = l->items[at];
         l->items[at] = value_ref(v);
+        value_release(&before);
         return KV_OK;
     }
     TRY(value_list_reserve(l, l->n + 2, e));
