@@ -19,8 +19,7 @@
 #include "tensors/conversion.h"
 #include "term/terminal.h"
 
-/* A conversion while its words are read and its keys are chosen. Arrays are of the result's arena.
- */
+/* A conversion while its words are read and its keys are chosen. The result owns its arrays. */
 typedef struct plan {
     target o;
     words inputs; /* in front of OUT */

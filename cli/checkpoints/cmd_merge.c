@@ -336,7 +336,7 @@ static int merge_words_check(const source *src, const ast *call, const merge_fou
 
 /* ---- The command and its words --------------------------------------------------------------- */
 
-/* A merge while its words are read and its keys are chosen. Arrays are of the result's arena. */
+/* A merge while its words are read and its keys are chosen. The result owns its arrays. */
 typedef struct merging {
     target o;
     merge_found found;

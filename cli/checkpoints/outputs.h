@@ -38,7 +38,7 @@ typedef struct target {
 
 /* Reads the options. globs: the argument that holds the patterns, or NULL; those that are in
  * o->chosen are kept, and metadata that are there are replaced by those of the same name. Errors:
- * usage (an unknown type; metadata without a name; what is not a size; the output is no folder),
+ * usage (an unknown type; metadata without a name; what is not a size; the output is not a folder),
  * value (a name that a store gives to what it keeps), each at its word; memory. */
 int target_read(target *o, const ast *globs, kv_err *e);
 

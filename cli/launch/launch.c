@@ -176,7 +176,7 @@ static int find_program(const char *program, const char *package, kv_err *e)
 {
     if (child_finds(program))
         return KV_OK;
-    kv_err_set(e, KV_E_UNSUPPORTED, "launch: there is no %s in $PATH", program);
+    kv_err_set(e, KV_E_UNSUPPORTED, "launch: %s is not in $PATH", program);
     return kv_err_hint(e, "it belongs to %s", package);
 }
 

@@ -162,7 +162,7 @@ kvctl-other"
 
 @test "launch: without mpirun" {
     [ -e "$build/kvstore_mpi.so" ] || skip "built without MPI"
-    begins -4 "kvctl: error[unsupported]: launch: there is no mpirun in \$PATH" env PATH=/nowhere "$build/kvctl" launch -n 2 -c 'print 1'
+    begins -4 "kvctl: error[unsupported]: launch: mpirun is not in \$PATH" env PATH=/nowhere "$build/kvctl" launch -n 2 -c 'print 1'
 }
 
 @test "launch: a build without MPI" {
