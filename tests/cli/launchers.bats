@@ -335,7 +335,7 @@ kvctl: error[peer]: launch: ${pair#* } did not run the job: ${pair% *} ended wit
         hosts=()
         [ "${pair% *}" != ssh ] || hosts=(-H hosts)
         run env PATH="$PWD/only" "$build/kvctl" launch --launcher "${pair% *}" "${hosts[@]}" -n 2 train.kv
-        assert_equal "$status ${lines[0]}" "4 kvctl: error[unsupported]: launch: there is no ${pair#* } in \$PATH"
+        assert_equal "$status ${lines[0]}" "4 kvctl: error[unsupported]: launch: ${pair#* } is not in \$PATH"
     done
 }
 
