@@ -757,7 +757,6 @@ int cmd_call_store(session *s, const ast *call, result *out, kv_err *e)
 /* The function that has the name of the command, and its argument. */
 int cmd_call_function(session *s, const ast *call, result *out, kv_err *e)
 {
-    static const char *const by_place[1] = {NULL};
     const command *c = call->u.other;
     const ast *arg = c->args[0].kind == ARG_END ? NULL : call->kid[0];
     own_buf name = {0};
@@ -766,6 +765,5 @@ int cmd_call_function(session *s, const ast *call, result *out, kv_err *e)
     TRY(buf_check(&name, e));
     TRY(arg ? eval(s, arg, &given, e) : KV_OK);
     const function *f = function_find(buf_text(&name));
-    return function_call(s, f, &given, by_place, arg != NULL, &out->v, e) ? unit_at(s, arg, e)
-                                                                          : KV_OK;
+    return function_call(s, f, &given, NULL, arg != NULL, &out->v, e) ? unit_at(s, arg, e) : KV_OK;
 }

@@ -347,12 +347,11 @@ static int assert_holds(value v, bool *truth, kv_err *e)
 static int eval_close(session *s, const ast *expr, asked *ask, value *out, kv_err *e)
 {
     const function *f = function_find(expr->u.text);
-    const char *names[4];
     value v[FUNCTION_MAX_PARAMS];
     own_stack given = {0};
-    TRY(eval_args(s, expr, &given, names, e));
-    TRY(function_call(s, f, given.items, names, given.n, out, e));
-    TRY(function_sort(f, given.items, names, given.n, v, e));
+    TRY(eval_args(s, expr, &given, e));
+    TRY(function_call(s, f, given.items, expr, given.n, out, e));
+    TRY(function_sort(f, given.items, expr, given.n, v, e));
     ask->sides[0] = value_ref(v[0]);
     ask->sides[1] = value_ref(v[1]);
     TRY(v[2].kind == VALUE_NONE ? KV_OK : function_number(v[2], "rtol", &ask->rtol, e));
@@ -362,7 +361,7 @@ static int eval_close(session *s, const ast *expr, asked *ask, value *out, kv_er
 /* The value of what is asserted; of a comparison and of allclose() also its sides. */
 static int eval_asserted(session *s, const ast *expr, asked *ask, value *out, kv_err *e)
 {
-    bool named = expr->kind == AST_CALL && !(expr->flags & AST_METHOD) && expr->n <= 4;
+    bool named = expr->kind == AST_CALL && !(expr->flags & AST_METHOD);
     if (named && strcmp(expr->u.text, "allclose") == 0 &&
         map_get(&s->functions, (kv_key){0, expr->u.text}) < 0)
         return eval_close(s, expr, ask, out, e);

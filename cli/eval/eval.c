@@ -127,13 +127,11 @@ static int eval_name(session *s, const ast *node, value *out, kv_err *e)
     return suggest_done(&near, e), KV_E_NAME;
 }
 
-int eval_args(session *s, const ast *node, value_stack *l, const char **names, kv_err *e)
+int eval_args(session *s, const ast *node, value_stack *l, kv_err *e)
 {
     for (uint32_t i = 0; i < node->n; i++) {
-        const ast *arg = node->kid[i];
+        const ast *arg = node->kid[i]->kind == AST_ARG ? node->kid[i]->kid[0] : node->kid[i];
         value v;
-        names[i] = arg->kind == AST_ARG ? arg->u.text : NULL;
-        arg = arg->kind == AST_ARG ? arg->kid[0] : arg;
         int rc = eval(s, arg, &v, e);
         if (rc == KV_E_NAME && function_is_dtype_word(arg)) { /* astype(f16) */
             *e = (kv_err){0};
@@ -211,28 +209,23 @@ int eval_def(session *s, const ast *node, def_values **out, kv_err *e)
 
 /* Gives the parameters the values of the call, and the others their defaults. */
 static int bind(session *s, const definition *d, const ast *node, const value_stack *given,
-                const char *const *names, scope *own, kv_err *e)
+                scope *own, kv_err *e)
 {
-    int64_t small[16];
-    own_mem int64_t *more = given->n <= 16 ? NULL : mem_alloc(given->n, sizeof *more, e);
-    int64_t *to = given->n <= 16 ? small : more;
-    if (!to)
-        return KV_E_MEMORY;
-    TRY(function_match(&s->unit->src, d->node, node, names, given->n, to, e));
+    const ast *def = d->node;
+    TRY(function_match(&s->unit->src, def, node, e));
     for (int64_t i = 0; i < given->n; i++)
-        TRY(scope_set(own, d->node->kid[to[i] + 1]->u.text, value_ref(given->items[i]), e));
-    for (uint32_t i = 1; i < d->node->n; i++) {
-        const char *name = d->node->kid[i]->u.text;
+        TRY(scope_set(own, def->kid[function_takes(def, node, i) + 1]->u.text,
+                      value_ref(given->items[i]), e));
+    for (uint32_t i = 1; i < def->n; i++) {
+        const char *name = def->kid[i]->u.text;
         if (map_get(&own->names, (kv_key){0, name}) < 0)
             TRY(scope_set(own, name, value_ref(d->values->defaults[i - 1]), e));
     }
     return KV_OK;
 }
 
-/* names[i] is NULL for an argument by its place. */
 static int call_definition(session *s, const definition *d, const ast *node,
-                           const value_stack *given, const char *const *names, value *out,
-                           kv_err *e)
+                           const value_stack *given, value *out, kv_err *e)
 {
     const ast *def = d->node;
     def_values *values = d->values; /* the body may define the function anew */
@@ -244,7 +237,7 @@ static int call_definition(session *s, const definition *d, const ast *node,
     *out = value_none();
     if (s->depth >= PARSE_MAX_DEPTH)
         return unit_err(s, node, e, KV_E_VALUE, "calls are nested deeper than %d", PARSE_MAX_DEPTH);
-    TRY(bind(s, d, node, given, names, &own, e));
+    TRY(bind(s, d, node, given, &own, e));
     int rc = KV_OK;
     values->refs++;
     s->locals = &own;
@@ -309,30 +302,25 @@ static int not_callable(session *s, const ast *node, const value *first, kv_err 
 static int eval_call(session *s, const ast *node, value *out, kv_err *e)
 {
     const function *f = function_find(node->u.text);
-    bool method = function_method(node) != NULL, few = node->n <= 16;
+    bool method = function_method(node) != NULL;
     if (s->guest && method && (f->flags & FUNCTION_CHANGES) && s->guest->check(s, node, e))
         return e->code;
-    const char *small[16];
-    own_mem const char **more = few ? NULL : mem_alloc(node->n, sizeof *more, e);
-    const char **names = few ? small : more;
     own_stack l = {0};
     int64_t d = method ? -1 : session_def(s, node->u.text);
-    if (!names)
-        return KV_E_MEMORY;
-    TRY(eval_args(s, node, &l, names, e));
+    TRY(eval_args(s, node, &l, e));
     if (d >= 0)
-        return call_definition(s, &s->defs[d], node, &l, names, out, e);
+        return call_definition(s, &s->defs[d], node, &l, out, e);
     bool object = l.n > 0 && l.items[0].kind == VALUE_OBJECT;
     if (function_def(f) || (method && object))
         f = NULL; /* a rule took its name, or the object has methods of its own */
     if (f && (f->flags & FUNCTION_ELEMENT)) { /* with named arguments */
         value sorted[FUNCTION_MAX_PARAMS];
-        if (function_sort(f, l.items, names, l.n, sorted, e))
+        if (function_sort(f, l.items, node, l.n, sorted, e))
             return unit_at(s, node, e);
         return eval_operate(s, node, sorted, out, e);
     }
     if (f) {
-        if (function_call(s, f, l.items, names, l.n, out, e))
+        if (function_call(s, f, l.items, node, l.n, out, e))
             return unit_at(s, node, e);
         if (f->flags & FUNCTION_VIEW)
             eval_mark_parts(s, node, l.items, l.n, *out);
@@ -340,7 +328,7 @@ static int eval_call(session *s, const ast *node, value *out, kv_err *e)
     }
     if (!(node->flags & AST_METHOD ? object : optimizer_is_maker(node->u.text)))
         return not_callable(s, node, l.n > 0 ? &l.items[0] : NULL, e);
-    return optimizer_value_call(node, l.items, names, l.n, out, e) ? unit_at(s, node, e) : KV_OK;
+    return optimizer_value_call(node, l.items, out, e) ? unit_at(s, node, e) : KV_OK;
 }
 
 /* ---- Lists, ranges, devices, indices ---- */
@@ -477,7 +465,7 @@ static int eval_at(session *s, const ast *node, value *out, kv_err *e)
     TRY(eval_place(s, node->kid[1], &where, e));
     if (node->op && where.kind == VALUE_ARRAY) {
         const value both[2] = {v, where};
-        int rc = function_call(s, function_find("dot"), both, (const char *[2]){0}, 2, out, e);
+        int rc = function_call(s, function_find("dot"), both, NULL, 2, out, e);
         return rc ? unit_at(s, node, e) : KV_OK;
     }
     TRY(check_contexts(s, node->kid[1], &where, e));

@@ -52,8 +52,8 @@ int eval_truth_of_all(value v, bool *out, kv_err *e);
 /* The truth of an expression. */
 int eval_condition(session *s, const ast *node, bool *truth, kv_err *e);
 
-/* The arguments of a call; names[i] is NULL for a positional one. */
-int eval_args(session *s, const ast *node, value_stack *l, const char **names, kv_err *e);
+/* The arguments of a call. */
+int eval_args(session *s, const ast *node, value_stack *l, kv_err *e);
 
 /* A text: of AST_TEXT, AST_FTEXT, a variable or an expression that gives one. what names it in the
  * error (dtype). */

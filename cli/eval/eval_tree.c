@@ -546,8 +546,7 @@ int eval_operate(session *s, const ast *node, const value *args, value *out, kv_
     if (!arrays && node->kind == AST_CALL &&
         (strcmp(node->u.text, "max") == 0 || strcmp(node->u.text, "min") == 0)) {
         /* of several values, which they compare as Python does */
-        static const char *const no_names[OPERANDS];
-        int rc = function_call(s, function_find(node->u.text), args, no_names, node->n, out, e);
+        int rc = function_call(s, function_find(node->u.text), args, NULL, node->n, out, e);
         return rc ? unit_at(s, node, e) : KV_OK;
     }
     if (scalars)

@@ -175,21 +175,19 @@ int optimizer_params_add(rule_params *p, value object, kv_err *e)
 
 /* ---- Making one ---- */
 
-/* The optimizer, or sgd with the schedule, is tried in a store that nobody sees. */
-static int make(const char *name, const value *args, const char **names, int64_t n, value *out,
+/* The optimizer, or sgd with the schedule, is tried in a store that nobody sees. from: the first
+ * argument that is a parameter of it. */
+static int make(const char *name, const ast *call, const value *args, uint32_t from, value *out,
                 kv_err *e)
 {
     bool schedule = optimizer_schedule_of(name) != NULL;
     kv *store = NULL;
     rule_params p = {0};
-    for (int64_t i = 0; i < n && !schedule; i++)
-        if (names[i] && strcmp(names[i], "lr") == 0)
-            names[i] = "learning_rate";
-    if (n > 0 && !names[0] && !schedule) {
+    if (call->n > from && !ast_argument_name(call, from) && !schedule) {
         kv_err_set(e, KV_E_USAGE, "the parameters of an optimizer have names");
         return kv_err_hint(e, "mx.optimizer.%s(learning_rate=0.1); help optimizer %s", name, name);
     }
-    int rc = object_new(out, name, args, names, n, e);
+    int rc = object_new(out, name, call, args, from, e);
     if (!rc)
         rc = schedule ? add_param(&p, "lr_scheduler", *out, e) : optimizer_params_add(&p, *out, e);
     if (!rc && !(rc = kv_create(NULL, NULL, 0, &store, e)))
@@ -203,15 +201,16 @@ static int make(const char *name, const value *args, const char **names, int64_t
 }
 
 /* create_optimizer('adam', learning_rate=0.1) */
-static int create(const value *args, const char **names, int64_t n, value *out, kv_err *e)
+static int create(const ast *call, const value *args, value *out, kv_err *e)
 {
-    if (n == 0 || args[0].kind != VALUE_TEXT || (names[0] && strcmp(names[0], "name") != 0))
+    const char *first = call->n > 0 ? ast_argument_name(call, 0) : NULL;
+    if (call->n == 0 || args[0].kind != VALUE_TEXT || (first && strcmp(first, "name") != 0))
         return kv_err_set(e, KV_E_USAGE, "create needs the name of an optimizer, a text");
     if (!optimizer_text(args[0].u.text)) {
         kv_err_set(e, KV_E_USAGE, "there is no optimizer \"%s\"", args[0].u.text);
         return kv_err_hint(e, "help optimizer lists them");
     }
-    return make(args[0].u.text, args + 1, names + 1, n - 1, out, e);
+    return make(args[0].u.text, call, args, 1, out, e);
 }
 
 /* ---- Its parts ---- */
@@ -289,17 +288,16 @@ static int part(value object, const char *name, value *out, kv_err *e)
 
 /* ---- Calls ---- */
 
-int optimizer_value_call(const ast *call, const value *args, const char **names, int64_t n,
-                         value *out, kv_err *e)
+int optimizer_value_call(const ast *call, const value *args, value *out, kv_err *e)
 {
     const char *name = call->u.text;
     if (call->flags & AST_METHOD)
-        return n == 1 ? part(args[0], name, out, e) : no_part(args[0], name, e);
+        return call->n == 1 ? part(args[0], name, out, e) : no_part(args[0], name, e);
     if (strcmp(name, "create_optimizer") == 0)
-        return create(args, names, n, out, e);
+        return create(call, args, out, e);
     if (strcmp(name, "get_updater") != 0)
-        return make(name, args, names, n, out, e);
-    if (n != 1 || !object_is_optimizer(args[0]))
+        return make(name, call, args, 0, out, e);
+    if (call->n != 1 || !object_is_optimizer(args[0]))
         return kv_err_set(e, KV_E_USAGE, "get_updater takes an optimizer");
     *out = value_ref(args[0]); /* which _set_updater takes */
     return KV_OK;

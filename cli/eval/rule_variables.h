@@ -70,8 +70,7 @@ int optimizer_param_text(value *out, value v, kv_err *e);
 /* Adds the parameters of an optimizer. Errors: usage (too many), dtype. */
 int optimizer_params_add(rule_params *p, value object, kv_err *e);
 
-/* The value of a call that makes one (optimizer_is_maker), or that is a method of an object.
- * names[i] is NULL for a positional argument. Errors: usage, and those of the optimizer, which is
- * tried in a store of its own. */
-int optimizer_value_call(const ast *call, const value *args, const char **names, int64_t n,
-                         value *out, kv_err *e);
+/* The value of a call that makes one (optimizer_is_maker), or that is a method of an object. args:
+ * the values of its arguments. Errors: usage, and those of the optimizer, which is tried in a store
+ * of its own. */
+int optimizer_value_call(const ast *call, const value *args, value *out, kv_err *e);

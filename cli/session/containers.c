@@ -579,22 +579,25 @@ void def_values_unref(def_values *d)
 
 #define STORE "<KVStore "
 
-int object_new(value *out, const char *name, const value *parts, const char *const *names,
-               int64_t n, kv_err *e)
+int object_new(value *out, const char *name, const ast *call, const value *args, uint32_t from,
+               kv_err *e)
 {
-    for (int64_t i = 0; i < n; i++)
-        for (int64_t j = 0; j < i && names[i]; j++)
-            if (names[j] && strcmp(names[i], names[j]) == 0)
-                return kv_err_set(e, KV_E_USAGE, "%s() has the argument %.40s twice", name,
-                                  names[i]);
-    TRY(value_list_new(out, VALUE_OBJECT, 1 + 2 * n, e));
-    value *item = out->u.list->items;
-    int rc = value_text(item++, name, e);
-    for (int64_t i = 0; i < n && !rc; i++) {
-        rc = value_text(item++, names[i] ? names[i] : "", e);
-        *item++ = value_ref(parts[i]);
+    own_value made = value_none();
+    uint32_t n = call ? call->n : from;
+    TRY(value_list_new(&made, VALUE_OBJECT, 1 + 2 * (int64_t)(n - from), e));
+    value_list *l = made.u.list;
+    l->n = 0; /* so far */
+    TRY(value_text(&l->items[l->n++], name, e));
+    for (uint32_t i = from; i < n; i++) {
+        const char *part = ast_argument_name(call, i);
+        if (part && strcmp(part, "lr") == 0 && !object_is_schedule(made))
+            part = "learning_rate";
+        if (part && object_find(made, part))
+            return kv_err_set(e, KV_E_USAGE, "%s() has the argument %.40s twice", name, part);
+        TRY(value_text(&l->items[l->n++], part ? part : "", e));
+        l->items[l->n++] = value_ref(args[i]);
     }
-    return value_finish(out, rc);
+    return value_give(out, &made);
 }
 
 static int nameless(value *out, const char *before, const char *name, const char *behind, kv_err *e)

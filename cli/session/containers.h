@@ -122,9 +122,11 @@ void def_values_unref(def_values *d); /* NULL is fine */
  * SGD(momentum=0.9), or a schedule of learning rates. A store and the class that type(x) gives are
  * names without parts, <KVStore local> and <class 'KVStore'>. */
 
-/* names[i] is NULL for a part given by its position. Takes references of its own. */
-int object_new(value *out, const char *name, const value *parts, const char *const *names,
-               int64_t n, kv_err *e);
+/* Its parts are the arguments of a call (NULL: it has none) from number `from` on, whose values are
+ * args; lr of an optimizer is its learning_rate. Takes references of its own. Error: usage (a part
+ * is given twice). */
+int object_new(value *out, const char *name, const ast *call, const value *args, uint32_t from,
+               kv_err *e);
 /* A store of this type. */
 int object_store(value *out, const char *type, kv_err *e);
 /* The class of any value, by the name that Python or MXNet gives it. */

@@ -138,46 +138,53 @@ static int needs_argument(const function *f, int param, kv_err *e)
     return hint_usage(f, e);
 }
 
+/* How many of the n arguments stand before those with names. */
+static int64_t count_positional(const ast *call, int64_t n)
+{
+    int64_t positional = 0;
+    while (positional < n && !ast_argument_name(call, positional))
+        positional++;
+    return positional;
+}
+
 /* Names: known, each once, behind the positional arguments. named[i]: parameter i is among them. */
-static int check_names(const function *f, const char *const *names, int64_t n,
+static int check_names(const function *f, const ast *call, int64_t n,
                        bool named[FUNCTION_MAX_PARAMS], kv_err *e)
 {
     bool any = false;
     for (int64_t i = 0; i < n; i++) {
-        if (!names[i] && any)
+        const char *name = ast_argument_name(call, i);
+        if (!name && any)
             return kv_err_set(e, KV_E_USAGE, "%s() has a plain argument behind a named one",
                               f->name);
-        if (!names[i])
+        if (!name)
             continue;
         any = true;
-        int p = function_param(f, names[i]);
+        int p = function_param(f, name);
         if (p < 0 || ((f->flags & FUNCTION_REST) && p < count_required(f)))
-            return unknown_argument(f, names[i], e);
+            return unknown_argument(f, name, e);
         if (named[p])
-            return kv_err_set(e, KV_E_USAGE, "%s() has the argument %.40s twice", f->name,
-                              names[i]);
+            return kv_err_set(e, KV_E_USAGE, "%s() has the argument %.40s twice", f->name, name);
         named[p] = true;
     }
     return KV_OK;
 }
 
-int function_check(const function *f, const char *const *names, int64_t n, kv_err *e)
+int function_check(const function *f, const ast *call, int64_t n, kv_err *e)
 {
     bool named[FUNCTION_MAX_PARAMS] = {false};
     if (f->flags & FUNCTION_ELEMENT) {
         const element_function *takes = element_find(f->name);
         if (n >= takes->min && n <= takes->max)
-            return check_names(f, names, n, named, e);
+            return check_names(f, call, n, named, e);
         if (n != 1 || strcmp(f->name, "where") != 0)
             return wrong_count(f, n, e);
         kv_err_set(e, KV_E_USAGE, "where() takes 3 arguments, not 1");
         return kv_err_hint(e, "nonzero(x > 1) gives the indices, x[x > 1] the elements");
     }
-    TRY(check_names(f, names, n, named, e));
-    int64_t positional = 0, free_params = 0, missing = 0;
+    TRY(check_names(f, call, n, named, e));
+    int64_t positional = count_positional(call, n), free_params = 0, missing = 0;
     int lacks = -1; /* the first required parameter that gets no argument */
-    while (positional < n && !names[positional])
-        positional++;
     for (int i = 0; f->params[i]; i++) {
         free_params += !named[i];
         missing += !named[i] && !is_marked(f->params[i]);
@@ -194,68 +201,76 @@ int function_check(const function *f, const char *const *names, int64_t n, kv_er
 
 /* ---- Parameters of a def ---- */
 
-static int count_differs(const source *src, const ast *def, const ast *call, int64_t n, kv_err *e)
+static int count_differs(const source *src, const ast *def, const ast *call, kv_err *e)
 {
+    long long n = call->n;
     int most = (int)def->n - 1, least = most;
     while (least > 0 && def->kid[least]->kind == AST_ARG)
         least--;
     if (least < most)
         return source_err(src, call->pos, call->end, e, KV_E_USAGE,
-                          "%s() takes %d to %d arguments, not %lld", def->u.text, least, most,
-                          (long long)n);
+                          "%s() takes %d to %d arguments, not %lld", def->u.text, least, most, n);
     return source_err(src, call->pos, call->end, e, KV_E_USAGE,
                       "%s() takes %d argument%s, not %lld", def->u.text, most, most == 1 ? "" : "s",
-                      (long long)n);
+                      n);
 }
 
-/* The parameter of a name, from 0. -1 and an error for any other name. */
-static int64_t find_parameter(const source *src, const ast *def, const ast *arg, kv_err *e)
+int64_t function_takes(const ast *def, const ast *call, int64_t i)
 {
-    suggest near = {.word = arg->u.text};
-    for (uint32_t i = 1; i < def->n; i++) {
-        if (strcmp(def->kid[i]->u.text, near.word) == 0)
-            return i - 1;
-        suggest_add(&near, def->kid[i]->u.text);
-    }
-    source_err(src, arg->pos, arg->end, e, KV_E_USAGE, "%s() has no parameter `%s`", def->u.text,
-               near.word);
-    suggest_done(&near, e);
-    return -1;
+    const char *name = ast_argument_name(call, i);
+    for (uint32_t k = 1; name && k < def->n; k++)
+        if (strcmp(def->kid[k]->u.text, name) == 0)
+            return k - 1;
+    return name ? -1 : i;
 }
 
-static bool is_matched(const int64_t *to, int64_t n, int64_t parameter)
+/* Whether one of the first n arguments goes to the parameter. */
+static bool is_matched(const ast *def, const ast *call, int64_t n, int64_t parameter)
 {
     for (int64_t i = 0; i < n; i++)
-        if (to[i] == parameter)
+        if (function_takes(def, call, i) == parameter)
             return true;
     return false;
 }
 
-int function_match(const source *src, const ast *def, const ast *call, const char *const *names,
-                   int64_t n, int64_t *to, kv_err *e)
+static int unknown_parameter(const source *src, const ast *def, const ast *arg, kv_err *e)
 {
+    suggest near = {.word = arg->u.text};
+    source_err(src, arg->pos, arg->end, e, KV_E_USAGE, "%s() has no parameter `%s`", def->u.text,
+               near.word);
+    for (uint32_t i = 1; i < def->n; i++)
+        suggest_add(&near, def->kid[i]->u.text);
+    suggest_done(&near, e);
+    return e->code;
+}
+
+int function_match(const source *src, const ast *def, const ast *call, kv_err *e)
+{
+    int64_t n = call->n;
+    bool named = false;
     if (n > (int64_t)def->n - 1)
-        return count_differs(src, def, call, n, e);
+        return count_differs(src, def, call, e);
     for (int64_t i = 0; i < n; i++) {
         const ast *arg = call->kid[i];
-        if ((to[i] = names[i] ? find_parameter(src, def, arg, e) : i) < 0)
-            return e->code;
-        if (i > 0 && names[i - 1] && !names[i])
+        int64_t to = function_takes(def, call, i);
+        if (to < 0)
+            return unknown_parameter(src, def, arg, e);
+        if (named && arg->kind != AST_ARG)
             return source_err(src, arg->pos, arg->end, e, KV_E_USAGE,
                               "%s() has a plain argument behind a named one", def->u.text);
-        if (is_matched(to, i, to[i]))
+        if (is_matched(def, call, i, to))
             return source_err(src, arg->pos, arg->end, e, KV_E_USAGE,
                               "%s() has two values for `%s`", def->u.text,
-                              def->kid[to[i] + 1]->u.text);
+                              def->kid[to + 1]->u.text);
+        named = arg->kind == AST_ARG;
     }
     for (int64_t i = 0; i + 1 < (int64_t)def->n; i++) {
         const ast *parameter = def->kid[i + 1];
-        if (parameter->kind == AST_ARG || is_matched(to, n, i))
+        if (parameter->kind == AST_ARG || is_matched(def, call, n, i))
             continue;
-        return n > 0 && names[n - 1]
-                   ? source_err(src, call->pos, call->end, e, KV_E_USAGE,
-                                "%s() needs a value for `%s`", def->u.text, parameter->u.text)
-                   : count_differs(src, def, call, n, e);
+        return named ? source_err(src, call->pos, call->end, e, KV_E_USAGE,
+                                  "%s() needs a value for `%s`", def->u.text, parameter->u.text)
+                     : count_differs(src, def, call, e);
     }
     return KV_OK;
 }
@@ -303,15 +318,13 @@ static int take_positional(function_args *a, const value *args, int64_t from, in
     return KV_OK;
 }
 
-static int sort_arguments(function_args *a, const value *args, const char *const *names, int64_t n,
+static int sort_arguments(function_args *a, const value *args, const ast *call, int64_t n,
                           value *owned, kv_err *e)
 {
     const function *f = a->function;
-    int64_t positional = 0, used = 0;
-    while (positional < n && !names[positional])
-        positional++;
+    int64_t positional = count_positional(call, n), used = 0;
     for (int64_t i = positional; i < n; i++) {
-        int p = function_param(f, names[i]);
+        int p = function_param(f, ast_argument_name(call, i));
         a->v[p] = args[i];
         a->given[p] = true;
     }
@@ -337,13 +350,13 @@ static int sort_arguments(function_args *a, const value *args, const char *const
     return KV_OK;
 }
 
-int function_sort(const function *f, const value *args, const char *const *names, int64_t n,
+int function_sort(const function *f, const value *args, const ast *call, int64_t n,
                   value sorted[FUNCTION_MAX_PARAMS], kv_err *e)
 {
     function_args a = {.function = f};
     value unused;
-    TRY(function_check(f, names, n, e));
-    TRY(sort_arguments(&a, args, names, n, &unused, e));
+    TRY(function_check(f, call, n, e));
+    TRY(sort_arguments(&a, args, call, n, &unused, e));
     memcpy(sorted, a.v, sizeof a.v);
     return KV_OK;
 }
@@ -361,13 +374,13 @@ int function_take_array(function_args *a, kv_err *e)
     return KV_OK;
 }
 
-int function_call(session *s, const function *f, const value *args, const char *const *names,
-                  int64_t n, value *out, kv_err *e)
+int function_call(session *s, const function *f, const value *args, const ast *call, int64_t n,
+                  value *out, kv_err *e)
 {
     function_args a = {.session = s, .function = f};
     own_value owned = value_none();
-    TRY(function_check(f, names, n, e));
-    int rc = sort_arguments(&a, args, names, n, &owned, e);
+    TRY(function_check(f, call, n, e));
+    int rc = sort_arguments(&a, args, call, n, &owned, e);
     if (!rc && (f->flags & FUNCTION_ARRAY))
         rc = function_take_array(&a, e);
     if (!rc && (f->flags & FUNCTION_STORE))

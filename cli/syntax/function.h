@@ -79,24 +79,26 @@ const function *function_method(const ast *node);
 /* Appends "full(shape, v, dtype=, ctx=)". */
 void function_usage(buf *out, const function *f);
 
-/* Checks a call before it runs, when only the number and the names of its arguments are known.
- * names[i] is NULL for a positional one. Error: usage. */
-int function_check(const function *f, const char *const *names, int64_t n, kv_err *e);
+/* Checks a call before it runs, when only the number and the names of its n arguments are known.
+ * call: names them; NULL: all are given by their places. Error: usage. */
+int function_check(const function *f, const ast *call, int64_t n, kv_err *e);
 
-/* Matches the arguments of a call to the parameters of a def: argument i goes to parameter to[i],
- * from 0, and the others have defaults. Error: usage, at the argument or the call in its text. */
-int function_match(const source *src, const ast *def, const ast *call, const char *const *names,
-                   int64_t n, int64_t *to, kv_err *e);
+/* Checks that the arguments of a call go to the parameters of a def, and the others have defaults.
+ * Error: usage, at the argument or the call in its text. */
+int function_match(const source *src, const ast *def, const ast *call, kv_err *e);
+
+/* The parameter, from 0, to which argument i of a call goes; -1: none has its name. */
+int64_t function_takes(const ast *def, const ast *call, int64_t i);
 
 /* Sets the values of the parameters, which are borrowed, from positional and named arguments.
  * Error: usage (count, unknown name). */
-int function_sort(const function *f, const value *args, const char *const *names, int64_t n,
+int function_sort(const function *f, const value *args, const ast *call, int64_t n,
                   value sorted[FUNCTION_MAX_PARAMS], kv_err *e);
 
 /* The same, and calls a function that is not element-wise. It begins with *out none. Errors also:
  * those of the function. */
-int function_call(session *s, const function *f, const value *args, const char *const *names,
-                  int64_t n, value *out, kv_err *e);
+int function_call(session *s, const function *f, const value *args, const ast *call, int64_t n,
+                  value *out, kv_err *e);
 
 /* The number of the parameter of a name, or -1. */
 int function_param(const function *f, const char *name);

@@ -98,24 +98,16 @@ static bool defined_function(const checker *c, const char *name)
 /* The number of a call's arguments and their names: those of a function, or of a def. */
 static int check_arguments(checker *c, const ast *node, const function *f, const ast *def)
 {
-    const char *few[16];
-    own_mem const char **more = node->n <= 16 ? NULL : mem_alloc(node->n, sizeof *more, c->e);
-    own_mem int64_t *to = def ? mem_alloc(node->n, sizeof *to, c->e) : NULL;
-    const char **names = node->n <= 16 ? few : more;
-    if (!names || (def && !to))
-        return KV_E_MEMORY;
-    for (uint32_t i = 0; i < node->n; i++)
-        names[i] = node->kid[i]->kind == AST_ARG ? node->kid[i]->u.text : NULL;
     if (def) {
         own_buf usage = {0};
-        int rc = function_match(&c->u->src, def, node, names, node->n, to, c->e);
+        int rc = function_match(&c->u->src, def, node, c->e);
         if (rc && f && !*c->e->hint) {
             function_usage(&usage, f);
             kv_err_hint(c->e, "%s", buf_text(&usage));
         }
         return rc;
     }
-    if (function_check(f, names, node->n, c->e))
+    if (function_check(f, node, node->n, c->e))
         source_at(&c->u->src, node->pos, node->end, c->e);
     return c->e->code;
 }

@@ -114,6 +114,12 @@ struct ast {
     ast *kid[];
 };
 
+/* The name of argument i of a call; NULL: it is given by its place. call NULL: all are. */
+static inline const char *ast_argument_name(const ast *call, int64_t i)
+{
+    return call && call->kid[i]->kind == AST_ARG ? call->kid[i]->u.text : NULL;
+}
+
 /* updater NAME, NAME (PARAM = literal in a..b, …) counts after { … }, or merge NAME … */
 typedef struct rule_param {
     const char *name;
