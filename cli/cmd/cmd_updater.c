@@ -343,9 +343,7 @@ typedef struct setting_rule {
 /* The variable that a word names where no rule, function or optimizer has the name; or NULL. */
 static const value *rule_variable(session *s, const char *word)
 {
-    const kv_key name = {0, word};
-    bool known = map_get(&s->rules, name) >= 0 || map_get(&s->functions, name) >= 0 ||
-                 optimizer_text(word) || strcmp(word, "assign") == 0;
+    bool known = session_defined(s, word) || optimizer_text(word) || strcmp(word, "assign") == 0;
     return known ? NULL : session_find(s, word);
 }
 
@@ -361,11 +359,8 @@ static bool takes_text(void *arg, const char *param)
         return false;
     const value *held = rule_variable(s, name.u.text);
     const char *word = held && held->kind == VALUE_TEXT ? held->u.text : name.u.text;
-    int64_t at = map_get(&s->rules, (kv_key){0, word});
-    if (map_get(&s->functions, (kv_key){0, word}) >= 0)
-        return optimizer_takes_text(param, NULL);
-    return at >= 0 ? optimizer_takes_text(param, s->rule_defs[at].rule)
-                   : optimizer_named_takes_text(param, word);
+    const definition *d = session_defined(s, word);
+    return d ? optimizer_takes_text(param, d->rule) : optimizer_named_takes_text(param, word);
 }
 
 /* The rates that a command gives, for note_unused. NULL: it gives none. */
@@ -517,18 +512,12 @@ static int set_object(session *s, kv *store, value object, const rule_params *p,
  * the library. */
 static int set_word(session *s, kv *store, const char *word, rule_params *p, kv_err *e)
 {
-    kv_key name = {0, word};
-    int64_t rule = map_get(&s->rules, name), def = map_get(&s->functions, name);
+    const definition *d = session_defined(s, word);
     const value *held = session_find(s, word);
-    if (def >= 0) {
+    if (d) {
         rule_text found;
         own_arena nodes = {0};
-        TRY(rule_text_of_def(&found, &s->defs[def], &nodes, e));
-        return set_rule(s, store, &found, p, e);
-    }
-    if (rule >= 0) {
-        const rule_definition *d = &s->rule_defs[rule];
-        rule_text found = {d->unit, d->rule, d->rule->is_def && !d->nested};
+        TRY(rule_text_of(&found, d, &nodes, e));
         return set_rule(s, store, &found, p, e);
     }
     return held && object_is_optimizer(*held) ? set_object(s, store, *held, p, e)

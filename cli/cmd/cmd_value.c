@@ -362,8 +362,7 @@ static int eval_close(session *s, const ast *expr, asked *ask, value *out, kv_er
 static int eval_asserted(session *s, const ast *expr, asked *ask, value *out, kv_err *e)
 {
     bool named = expr->kind == AST_CALL && !(expr->flags & AST_METHOD);
-    if (named && strcmp(expr->u.text, "allclose") == 0 &&
-        map_get(&s->functions, (kv_key){0, expr->u.text}) < 0)
+    if (named && strcmp(expr->u.text, "allclose") == 0 && session_def(s, expr->u.text) < 0)
         return eval_close(s, expr, ask, out, e);
     if (expr->kind != AST_BINARY || expr->op < OP_EQ || expr->op > OP_GE)
         return eval(s, expr, out, e);

@@ -246,7 +246,7 @@ static void offer_functions(complete_request *r)
     for (int i = 0; function_at(i); i++)
         offer_call(r, function_at(i)->name);
     for (int64_t i = 0; i < r->s->ndefs; i++)
-        if (!function_find(r->s->defs[i].name))
+        if (r->s->defs[i].node && !function_find(r->s->defs[i].name))
             offer_call(r, r->s->defs[i].name);
 }
 
@@ -393,7 +393,7 @@ static void call_hint(const complete_request *r, buf *out)
     const function *f = function_find(at->call);
     for (int64_t i = 0; i < r->s->ndefs && !f; i++) {
         const ast *def = r->s->defs[i].node;
-        if (strcmp(r->s->defs[i].name, at->call) == 0)
+        if (def && strcmp(r->s->defs[i].name, at->call) == 0)
             for (uint32_t k = from + 1; k < def->n; k++)
                 add_parameter(out, def->kid[k]->u.text);
     }
@@ -471,11 +471,11 @@ static void offer_rules(complete_request *r)
         offer_optimizers(r);
     else
         offer_word(r, "assign");
-    for (int64_t i = 0; i < r->s->nrules; i++)
-        offer_word(r, r->s->rule_defs[i].name);
-    for (int64_t i = 0; i < r->s->ndefs; i++)
-        if (def_may_update(r->s->defs[i].node->kid, r->s->defs[i].node->n))
+    for (int64_t i = 0; i < r->s->ndefs; i++) {
+        const ast *def = r->s->defs[i].node;
+        if (!def || def_may_update(def->kid, def->n))
             offer_word(r, r->s->defs[i].name);
+    }
 }
 
 /* ---- Checkpoints ---- */
@@ -719,10 +719,9 @@ static void offer_rule_options(complete_request *r)
     const char *from = next_word(r->text + r->at.statement), *text, *name;
     own_buf word = {0};
     buf_put(&word, from, strcspn(from, " \t"));
-    for (int64_t i = 0; i < r->s->nrules && !is_merge(r); i++)
-        if (strcmp(r->s->rule_defs[i].name, buf_text(&word)) == 0)
-            for (int p = 0; p < r->s->rule_defs[i].rule->nparams; p++)
-                offer_parameter(r, r->s->rule_defs[i].rule->params[p].name);
+    const definition *d = is_merge(r) ? NULL : session_defined(r->s, buf_text(&word));
+    for (int i = 0; d && d->rule && i < d->rule->nparams; i++)
+        offer_parameter(r, d->rule->params[i].name);
     for (int i = 0; is_optimizer(r) && (text = kv_optimizer_text(i, &name)); i++)
         if (strcasecmp(name, buf_text(&word)) == 0)
             offer_parameters_of(r, text, false);

@@ -36,12 +36,13 @@ bool rule_params_has(const rule_params *p, const char *name)
     return false;
 }
 
-int rule_text_of_def(rule_text *out, const definition *d, arena *a, kv_err *e)
+int rule_text_of(rule_text *out, const definition *d, arena *a, kv_err *e)
 {
-    rule_ast *rule = NULL;
-    int rc = updater_of_def(&rule, &d->unit->src, d->node, a, e);
-    *out = (rule_text){d->unit, rule, !d->nested};
-    return rc;
+    rule_ast *read = NULL;
+    TRY(d->rule ? KV_OK : updater_of_def(&read, &d->unit->src, d->node, a, e));
+    *out =
+        (rule_text){d->unit, d->rule ? d->rule : read, !d->nested && (!d->rule || d->rule->is_def)};
+    return KV_OK;
 }
 
 static int refuse_variable(const rule_text *r, const rule_param *p, value v, kv_err *e)

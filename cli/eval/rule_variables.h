@@ -28,8 +28,8 @@ typedef struct rule_text {
     bool globals;
 } rule_text;
 
-/* Reads a def as a rule, whose tree lives in a. Errors with place: syntax, usage. */
-int rule_text_of_def(rule_text *out, const definition *d, arena *a, kv_err *e);
+/* An updater, or a def read as a rule, whose tree lives in a. Errors with place: syntax, usage. */
+int rule_text_of(rule_text *out, const definition *d, arena *a, kv_err *e);
 
 /* Adds the values of the variables that the rule reads to its parameters, but for those that are
  * among them, and the variables to f. Errors with place: usage (a name that is no variable; one

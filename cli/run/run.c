@@ -459,51 +459,46 @@ static int run_repeat(session *s, const ast *node, run_flow *f, kv_err *e)
     return rc;
 }
 
-int run_def(session *s, const ast *node, kv_err *e)
+/* Takes the values of d, also on failure. */
+static int define(session *s, const definition *d, kv_err *e)
 {
-    map *names = s->unit->prelude ? &s->prelude : &s->functions;
-    int64_t at = map_get(names, (kv_key){0, node->u.text});
-    definition d = {node->u.text, s->unit, node, s->locals != NULL, NULL};
-    if (d.nested && at >= 0 && s->defs[at].node != node) {
-        unit_err(s, node, e, KV_E_UNSUPPORTED,
-                 "there is a function `%s` already, and one inside of another is known to all",
-                 node->u.text);
-        return kv_err_hint(e, "give it another name");
-    }
-    TRY(eval_def(s, node, &d.values, e));
-    if (!s->unit->prelude)
-        map_remove(&s->rules, (kv_key){0, node->u.text});
+    map *names = s->unit->prelude ? &s->prelude : &s->defined;
+    int64_t at = map_get(names, (kv_key){0, d->name});
     if (at < 0) {
         if (mem_grow(&s->defs, &s->defs_cap, s->ndefs + 1, sizeof *s->defs, e) ||
-            map_put(names, (kv_key){0, node->u.text}, s->ndefs, e)) {
-            def_values_unref(d.values);
+            map_put(names, (kv_key){0, d->name}, s->ndefs, e)) {
+            def_values_unref(d->values);
             return KV_E_MEMORY;
         }
         at = s->ndefs++;
         s->defs[at].values = NULL;
     }
     def_values_unref(s->defs[at].values);
-    s->defs[at] = d;
+    s->defs[at] = *d;
     s->unit->kept = true;
     return KV_OK;
+}
+
+int run_def(session *s, const ast *node, kv_err *e)
+{
+    const definition *before = session_defined(s, node->u.text);
+    definition d = {node->u.text, s->unit, node, NULL, s->locals != NULL, NULL};
+    if (d.nested && before && before->node && before->node != node) {
+        unit_err(s, node, e, KV_E_UNSUPPORTED,
+                 "there is a function `%s` already, and one inside of another is known to all",
+                 node->u.text);
+        return kv_err_hint(e, "give it another name");
+    }
+    TRY(eval_def(s, node, &d.values, e));
+    return define(s, &d, e);
 }
 
 static int run_rule(session *s, const ast *node, kv_err *e)
 {
     const rule_ast *rule = node->u.other;
-    for (int i = 0; i < rule->nnames; i++) {
-        kv_key name = {0, rule->names[i]};
-        map_remove(&s->functions, name);
-        int64_t at = map_get(&s->rules, name);
-        if (at < 0) {
-            if (mem_grow(&s->rule_defs, &s->rules_cap, s->nrules + 1, sizeof *s->rule_defs, e) ||
-                map_put(&s->rules, name, s->nrules, e))
-                return KV_E_MEMORY;
-            at = s->nrules++;
-        }
-        s->rule_defs[at] = (rule_definition){name.name, s->unit, rule, s->locals != NULL};
-    }
-    s->unit->kept = true;
+    for (int i = 0; i < rule->nnames; i++)
+        TRY(define(s, &(definition){rule->names[i], s->unit, NULL, rule, s->locals != NULL, NULL},
+                   e));
     return KV_OK;
 }
 

@@ -61,10 +61,8 @@ void session_release(session *s)
     for (int64_t i = 0; i < s->ndefs; i++)
         def_values_unref(s->defs[i].values);
     mem_free(s->defs);
-    mem_free(s->rule_defs);
-    map_release(&s->functions);
+    map_release(&s->defined);
     map_release(&s->prelude);
-    map_release(&s->rules);
     while (s->units) {
         s->units->kept = false;
         unit_drop(s, s->units);
@@ -260,12 +258,17 @@ value *session_find(session *s, const char *name)
     return found ? &found->v : strcmp(name, "args") == 0 ? &s->args : NULL;
 }
 
+const definition *session_defined(const session *s, const char *name)
+{
+    int64_t at = map_get(&s->defined, (kv_key){0, name});
+    return at < 0 ? NULL : &s->defs[at];
+}
+
 int64_t session_def(const session *s, const char *name)
 {
-    const kv_key key = {0, name};
     bool inside = s->unit && s->unit->prelude;
-    int64_t at = s->ndefs > 0 && !inside ? map_get(&s->functions, key) : -1;
-    return at >= 0 || s->ndefs == 0 ? at : map_get(&s->prelude, key);
+    const definition *d = s->ndefs > 0 && !inside ? session_defined(s, name) : NULL;
+    return d && d->node ? d - s->defs : s->ndefs ? map_get(&s->prelude, (kv_key){0, name}) : -1;
 }
 
 /* The scope that statements write to: not that of a comprehension. */

@@ -136,13 +136,10 @@ typedef struct session {
     scope *locals;          /* of the comprehension or function that runs, or NULL */
     value last;             /* the last value shown: _ */
     value args;             /* the words behind the script's name: a list of texts */
-    map functions;          /* def: name to index in defs */
+    map defined;            /* functions and updaters: name to index in defs */
     map prelude;            /* the same of the language's own, which a def of the script hides */
     struct definition *defs;
     int64_t ndefs, defs_cap;
-    map rules;              /* updater: name to index in rule_defs */
-    struct rule_definition *rule_defs;
-    int64_t nrules, rules_cap;
     store_entry *stores;
     int64_t nstores, stores_cap;
     uint64_t stores_made;   /* so far */
@@ -299,6 +296,8 @@ void session_warn_once(session *s, const struct ast *node, const char *fmt, ...)
 /* A note on stderr, unless -q: one line, "note: " before it. */
 void session_note(session *s, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
+/* What the script has defined by this name last, or NULL. */
+const struct definition *session_defined(const session *s, const char *name);
 /* The number of the def that a name means where the session runs, -1: none. Functions of the
  * prelude see none of the script's, whatever it calls its own. */
 int64_t session_def(const session *s, const char *name);

@@ -49,19 +49,12 @@ void session_caller_of_rule(session *s, const ast *node, const kv_err *e);
 /* Appends the session's details as reports show them. */
 void session_details(const session *s, buf *out);
 
-/* A function of the script. */
+/* A function or an updater of the script. */
 typedef struct definition {
     const char *name;
     unit *unit;
-    const ast *node; /* STMT_DEF */
-    bool nested;     /* a function defined it */
+    const ast *node;           /* STMT_DEF; NULL: it is an updater, … */
+    const rule_ast *rule;      /* … this one */
+    bool nested;               /* a function defined it */
     struct def_values *values; /* shared by the calls that run: see containers.h */
 } definition;
-
-/* An updater of the script. */
-typedef struct rule_definition {
-    const char *name;
-    unit *unit;
-    const rule_ast *rule;
-    bool nested; /* a function defined it */
-} rule_definition;

@@ -91,8 +91,19 @@ static int collect_names(checker *c, const ast *node)
 
 static bool defined_function(const checker *c, const char *name)
 {
-    kv_key key = {0, name};
-    return map_get(&c->functions, key) >= 0 || map_get(&c->s->functions, key) >= 0;
+    const definition *d = session_defined(c->s, name);
+    return map_get(&c->functions, (kv_key){0, name}) >= 0 || (d && d->node);
+}
+
+/* Adds the functions, or updaters, of the text (names) and of those that ran. */
+static void suggest_defined(const checker *c, suggest *near, const map *names, bool functions)
+{
+    for (int64_t i = 0; i < names->cap && check_compares(c->s); i++)
+        if (names->entries[i].hash)
+            suggest_add(near, names->entries[i].key.name);
+    for (int64_t i = 0; i < c->s->ndefs && check_compares(c->s); i++)
+        if (functions == (c->s->defs[i].node != NULL))
+            suggest_add(near, c->s->defs[i].name);
 }
 
 /* The number of a call's arguments and their names: those of a function, or of a def. */
@@ -380,12 +391,7 @@ static int check_function(checker *c, const ast *node)
         return kv_err_hint(c->e, "an array has shape, size, ndim, dtype, T, ctx and others; a "
                                  "function is called: x.mean()");
     }
-    bool all = check_compares(c->s);
-    for (int64_t i = 0; i < c->functions.cap && all; i++)
-        if (c->functions.entries[i].hash)
-            suggest_add(&near, c->functions.entries[i].key.name);
-    for (int64_t i = 0; i < c->s->ndefs && all; i++)
-        suggest_add(&near, c->s->defs[i].name);
+    suggest_defined(c, &near, &c->functions, true);
     suggest_done(&near, c->e);
     return c->e->code;
 }
@@ -445,7 +451,7 @@ static int check_updater(checker *c, const ast *name, const char *what)
     if (name->kind == AST_TEXT && map_get(&c->rules, key) < 0 && defined_function(c, name->u.text))
         return check_def(c, name->u.text);
     if (name->kind != AST_TEXT || strcmp(name->u.text, "assign") == 0 ||
-        map_get(&c->rules, key) >= 0 || map_get(&c->s->rules, key) >= 0 || may_be_defined(c) ||
+        map_get(&c->rules, key) >= 0 || session_defined(c->s, name->u.text) || may_be_defined(c) ||
         optimizer_text(name->u.text) || check_is_full(c->s) || is_variable(c, name->u.text))
         return KV_OK;
     source_err(&c->u->src, name->pos, name->end, c->e, KV_E_USAGE, "there is no %s `%s`", what,
@@ -453,12 +459,7 @@ static int check_updater(checker *c, const ast *name, const char *what)
     for (int i = 0; kv_optimizer_text(i, &optimizer); i++)
         suggest_add(&near, optimizer);
     suggest_add(&near, "assign");
-    bool all = check_compares(c->s);
-    for (int64_t i = 0; i < c->rules.cap && all; i++)
-        if (c->rules.entries[i].hash)
-            suggest_add(&near, c->rules.entries[i].key.name);
-    for (int64_t i = 0; i < c->s->nrules && all; i++)
-        suggest_add(&near, c->s->rule_defs[i].name);
+    suggest_defined(c, &near, &c->rules, false);
     suggest_done(&near, c->e);
     return kv_err_hint(c->e,
                        "define one: updater %s { stored += input }; help optimizer lists "
