@@ -21,6 +21,7 @@
 #include "base/mem.h"
 #include "base/utf8.h"
 #include "term/keys.h"
+#include "term/repl.h"
 #include "term/signals.h"
 #include "term/terminal.h"
 
@@ -110,7 +111,10 @@ static void hint_erase(FILE *out)
 
 /* The one reader of this process. */
 static struct {
-    line_options options;
+    const repl_ops *ops;
+    void *arg;
+    bool terminal;
+    const char *history;
     const char *context; /* the lines before this one */
     size_t context_length;
     FILE *screen; /* where Readline edits lines; NULL: they come as stdin gives them */
@@ -161,13 +165,13 @@ static line_result read_plain(const char *prompt, buf *line)
     struct pollfd in = {.fd = STDIN_FILENO, .events = POLLIN};
     ssize_t n = 1;
     char c = '\0';
-    if (reader.options.terminal)
+    if (reader.terminal)
         fputs(prompt, stderr);
-    interrupt_at_prompt(reader.options.terminal || reader.options.look);
+    interrupt_at_prompt(reader.terminal || reader.ops->look);
     while (n > 0 && c != '\n' && !interrupt_pending()) {
-        bool comes = !reader.options.look || poll(&in, 1, 0) > 0;
+        bool comes = !reader.ops->look || poll(&in, 1, 0) > 0;
         if (!comes)
-            reader.options.look(reader.options.arg);
+            reader.ops->look(reader.arg);
         else if ((n = read(STDIN_FILENO, &c, 1)) < 0 && errno == EINTR)
             n = 1;
         else if (n > 0 && c != '\n')
@@ -178,7 +182,7 @@ static line_result read_plain(const char *prompt, buf *line)
     interrupt_at_prompt(false);
     if (interrupt_pending())
         return LINE_INTERRUPTED;
-    if (n <= 0 && reader.options.terminal)
+    if (n <= 0 && reader.terminal)
         fputc('\n', stderr);
     return n > 0 || line->len > 0 ? LINE_READ : LINE_END;
 }
@@ -235,7 +239,7 @@ static char *break_before_word(void)
     int64_t before = text_before_cursor(&text);
     line_words_release(&edit.words);
     if (before >= 0)
-        reader.options.complete(reader.options.arg, buf_text(&text), text.len, &edit.words);
+        reader.ops->candidates(reader.arg, buf_text(&text), text.len, &edit.words);
     size_t start = edit.words.start, first = (size_t)(before < 0 ? 0 : before);
     breaks[0] = start > first && start <= text.len ? text.data[start - 1] : '\n';
     return breaks;
@@ -280,7 +284,7 @@ static void draw_hint(void)
         reader.context_length + (size_t)*rl.end > HINTED_MAX)
         return;
     if (text_before_cursor(&text) >= 0)
-        reader.options.hint(reader.options.arg, buf_text(&text), text.len, &hint);
+        reader.ops->hint(reader.arg, buf_text(&text), text.len, &hint);
     if (hint.len > 0 && buf_check(&hint, NULL) == KV_OK) {
         const char *newline = strrchr(*rl.line_buffer, '\n');
         if (!newline)
@@ -395,9 +399,9 @@ void line_leave(void)
 /* Lets others go on until a key is there. */
 static void look_meanwhile(void)
 {
-    while (reader.options.look && keys_quiet()) {
+    while (reader.ops->look && keys_quiet()) {
         rl.check_signals(); /* the window may have changed its size */
-        reader.options.look(reader.options.arg);
+        reader.ops->look(reader.arg);
         if (edit.left) {
             rl.on_new_line();
             rl.redisplay();
@@ -413,7 +417,7 @@ static void look_meanwhile(void)
 static void leave_raw_mode(void)
 {
     *rl.eof_found = 0;
-    if (edit.closing || (keys_held() == 0 && !reader.options.look))
+    if (edit.closing || (keys_held() == 0 && !reader.ops->look))
         rl.deprep_terminal();
 }
 
@@ -458,7 +462,7 @@ static line_result read_edited(const char *prompt, buf *line)
     edit.done = edit.spilling = false;
     edit.line = NULL;
     edit.prompt = prompt;
-    edit.hints = reader.options.hint && terminal_color(fileno(*rl.outstream));
+    edit.hints = reader.ops->hint && terminal_color(fileno(*rl.outstream));
     paste_forget();
     interrupt_at_prompt(true);
     /* Readline looks at the environment for the locale when a line begins. The language is UTF-8,
@@ -527,7 +531,7 @@ static FILE *screen(void)
 
 static int open_edited(kv_err *e)
 {
-    FILE *out = reader.options.terminal ? screen() : NULL;
+    FILE *out = reader.terminal ? screen() : NULL;
     if (!out)
         return KV_OK;
     if (!readline_load()) { /* lines come as the terminal gives them */
@@ -542,7 +546,7 @@ static int open_edited(kv_err *e)
     *rl.persistent_signal_handlers = 1; /* for the window's size, between keys too */
     *rl.getc_function = next_key;
     *rl.input_available_hook = key_comes;
-    if (reader.options.complete) {
+    if (reader.ops->candidates) {
         *rl.completion_word_break_hook = break_before_word;
         *rl.basic_quote_characters = ""; /* words have their closing quote */
         *rl.attempted_completion_function = complete;
@@ -554,8 +558,8 @@ static int open_edited(kv_err *e)
     rl.bind_keyseq_in_map("\033[200~", take_paste, *rl.emacs_standard_keymap);
     rl.bind_keyseq_in_map("\033[200~", take_paste, *rl.vi_insertion_keymap);
     rl.using_history();
-    const char *path = reader.options.history;
-    if (!path || !*path)
+    const char *path = reader.history;
+    if (!*path)
         return KV_OK;
     /* With time stamps Readline tells entries of several lines apart. */
     *rl.history_comment_char = '#';
@@ -572,7 +576,7 @@ static int open_edited(kv_err *e)
 
 int line_remember(const char *entry, kv_err *e)
 {
-    const char *path = reader.options.history;
+    const char *path = reader.history;
     if (!reader.screen || *entry == ' ' || *entry == '\t' || *entry == '\0' ||
         strlen(entry) > LINE_HISTORY_MAX)
         return KV_OK;
@@ -585,7 +589,7 @@ int line_remember(const char *entry, kv_err *e)
         buf_char(&text, *c);
     }
     rl.add_history(buf_text(&text));
-    if (!path || !*path || edit.history_lost)
+    if (!*path || edit.history_lost)
         return KV_OK;
     int failed = rl.append_history(1, path);
     if (!failed)
@@ -647,9 +651,12 @@ static void close_edited(void)
 
 #endif
 
-int line_open(const line_options *options, kv_err *e)
+int line_open(const repl_ops *ops, void *arg, bool terminal, const char *history, kv_err *e)
 {
-    reader.options = *options;
+    reader.ops = ops;
+    reader.arg = arg;
+    reader.terminal = terminal;
+    reader.history = history;
     return open_edited(e);
 }
 

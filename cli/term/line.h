@@ -37,27 +37,16 @@ void line_offer_instead(line_words *to, const char *candidate);
 
 void line_words_release(line_words *words);
 
-/* Offers what may stand for the last word of the text, which ends at the cursor, and says where it
- * begins. The text ends in a NUL that n does not count. */
-typedef void line_complete_fn(void *arg, const char *text, size_t n, line_words *out);
-
-/* Says what is still missing behind the text, which ends at the cursor; nothing for no hint. */
-typedef void line_hint_fn(void *arg, const char *text, size_t n, buf *out);
-
-typedef struct line_options {
-    bool terminal;              /* stdin is one: prompt and edit */
-    const char *history;        /* file of former entries, NULL or "" for none */
-    line_complete_fn *complete; /* (optional, NULL means no completion) */
-    line_hint_fn *hint;         /* (optional, NULL means no hints) */
-    void (*look)(void *arg);    /* (optional) called while a line is awaited, see repl_ops */
-    void *arg;                  /* handed to the functions above */
-} line_options;
+struct repl_ops;
 
 /* Returns true if this build has GNU Readline, which also decides its licence. */
 bool line_can_edit(void);
 
-/* Begins. A history that cannot be read or written is an io error, but lines can be read. */
-int line_open(const line_options *options, kv_err *e);
+/* Begins. ops says what may stand at the cursor, and looks on; arg is handed to it. terminal: stdin
+ * is one: prompt and edit. history: file of former entries, "" for none; one that cannot be read or
+ * written is an io error, but lines can be read. */
+int line_open(const struct repl_ops *ops, void *arg, bool terminal, const char *history,
+              kv_err *e);
 
 /* Reads a line into `line`, without its newline. A pasted text comes as one line that holds
  * newlines, and nothing of it is lost however large it is. The prompt goes to stderr, and only when

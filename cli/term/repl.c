@@ -167,17 +167,14 @@ int repl_run(const repl_ops *ops, void *arg, bool quiet, const char *history, kv
     own_buf path = {0};
     repl r = {.ops = ops, .arg = arg, .quiet = quiet, .line = 1};
     r.terminal = isatty(STDIN_FILENO);
-    line_options options = {
-        .terminal = r.terminal, .complete = ops->candidates, .hint = ops->hint, .look = ops->look,
-        .arg = arg};
     kv_err no_history = {0};
     histfile_path(&path, history);
-    if (r.terminal && path.len > 0 && !histfile_prepare(buf_text(&path), &no_history))
-        options.history = buf_text(&path);
+    if (!r.terminal || path.len == 0 || histfile_prepare(buf_text(&path), &no_history))
+        buf_clear(&path);
     note(&r, &no_history);
     if (r.terminal && !quiet && ops->banner)
         fprintf(stderr, "%s\n", ops->banner);
-    line_open(&options, &no_history);
+    line_open(ops, arg, r.terminal, buf_text(&path), &no_history);
     note(&r, &no_history);
 
     while (step(&r)) {

@@ -33,7 +33,7 @@ typedef struct repl_ops {
     bool (*run)(void *arg, const char *text, size_t n, int first_line, bool pasted);
 
     /* (optional) Offers (line_offer) what may stand for the last word of the text, the entry up to
-     * the cursor, and says where that word begins. */
+     * the cursor, and says where that word begins. The text ends in a NUL that n does not count. */
     void (*candidates)(void *arg, const char *text, size_t n, line_words *out);
 
     /* (optional) Says what is still missing behind the text, the entry up to the cursor. */
