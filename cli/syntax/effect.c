@@ -96,18 +96,12 @@ int effect_put_name(void *names, const char *name, kv_err *e)
     return map_put(names, (kv_key){0, name}, 0, e);
 }
 
-static int is_it(void *name, const char *one, kv_err *e)
+int effect_sets_below(const ast *node, effect_name *each, void *arg, kv_err *e)
 {
-    (void)e;
-    return strcmp(name, one) == 0 ? KV_E_NAME : KV_OK; /* it ends the walk */
-}
-
-bool effect_sets_name(const ast *node, const char *name)
-{
-    bool found = node && effect_sets(node, is_it, (void *)(uintptr_t)name, NULL) != KV_OK;
-    for (uint32_t i = 0; node && i < node->n && !found; i++)
-        found = effect_sets_name(node->kid[i], name);
-    return found;
+    TRY(node ? effect_sets(node, each, arg, e) : KV_OK);
+    for (uint32_t i = 0; node && i < node->n; i++)
+        TRY(effect_sets_below(node->kid[i], each, arg, e));
+    return KV_OK;
 }
 
 /* ---- The effect on stores ---- */

@@ -35,8 +35,8 @@ int effect_sets(const ast *node, effect_name *each, void *arg, kv_err *e);
 /* For effect_sets: adds the name to a map. Error: memory. */
 int effect_put_name(void *names, const char *name, kv_err *e);
 
-/* Returns true if the node or one below it gives the name a value. node: may be NULL. */
-bool effect_sets_name(const ast *node, const char *name);
+/* effect_sets of the node, which may be NULL, and of all below it. */
+int effect_sets_below(const ast *node, effect_name *each, void *arg, kv_err *e);
 
 /* ---- The effect on stores ---- */
 

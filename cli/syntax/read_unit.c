@@ -243,16 +243,6 @@ static void hint_file(checker *c, const ast *node)
         kv_err_hint(c->e, "`@` reads a file: @%.*s", n, begin);
 }
 
-static int add_sets(map *m, const ast *node, kv_err *e)
-{
-    if (!node)
-        return KV_OK;
-    TRY(effect_sets(node, effect_put_name, m, e));
-    for (uint32_t i = 0; i < node->n; i++)
-        TRY(add_sets(m, node->kid[i], e));
-    return KV_OK;
-}
-
 /* Names that some text sets are collected once a text. Without memory none is known. */
 static bool is_variable(void *arg, const char *name)
 {
@@ -261,10 +251,12 @@ static bool is_variable(void *arg, const char *name)
     if (c->sets_of != c->u->body) {
         map_release(&c->sets);
         c->sets_of = c->u->body;
-        int rc = add_sets(&c->sets, c->u->body, &without_memory);
+        int rc = effect_sets_below(c->u->body, effect_put_name, &c->sets, &without_memory);
         /* all texts behind -c are read before the first one runs */
         for (const unit *u = c->s->units; u && !rc; u = u->next)
-            rc = u->prelude ? KV_OK : add_sets(&c->sets, u->body, &without_memory);
+            rc = u->prelude
+                     ? KV_OK
+                     : effect_sets_below(u->body, effect_put_name, &c->sets, &without_memory);
     }
     return session_find(c->s, name) || map_get(&c->sets, (kv_key){0, name}) >= 0;
 }

@@ -134,29 +134,29 @@ int updater_of_def(rule_ast **out, const source *src, const ast *def, arena *a, 
 static const char *const given[] = {"models", "weights", "base",   "key",
                                     "merged", "lora_A",  "lora_B", "lora_scale"};
 
-static bool is_free(const rule_ast *r, const char *name)
-{
-    for (int i = 0; i < r->nparams; i++)
-        if (strcmp(r->params[i].name, name) == 0)
-            return false;
-    return NAME_AMONG(name, given) < 0 && !effect_sets_name(r->body, name);
-}
-
-static int walk(const rule_ast *r, const ast *node,
+/* set: the names that are not free. */
+static int walk(const rule_ast *r, const map *set, const ast *node,
                 int (*each)(void *arg, const ast *at, kv_err *e), void *arg, kv_err *e)
 {
-    if (node->kind == AST_NAME && is_free(r, node->u.text) && rule_reader(r, node->u.text) == node)
+    if (node->kind == AST_NAME && map_get(set, (kv_key){0, node->u.text}) < 0 &&
+        NAME_AMONG(node->u.text, given) < 0 && rule_reader(r, node->u.text) == node)
         TRY(each(arg, node, e));
     for (uint32_t i = 0; i < node->n; i++)
         if (node->kid[i])
-            TRY(walk(r, node->kid[i], each, arg, e));
+            TRY(walk(r, set, node->kid[i], each, arg, e));
     return KV_OK;
 }
 
 int merge_names_each(const rule_ast *r, int (*each)(void *arg, const ast *at, kv_err *e), void *arg,
                      kv_err *e)
 {
-    return walk(r, r->body, each, arg, e);
+    map set = {0};
+    int rc = effect_sets_below(r->body, effect_put_name, &set, e);
+    for (int i = 0; i < r->nparams && rc == KV_OK; i++)
+        rc = effect_put_name(&set, r->params[i].name, e);
+    rc = rc ? rc : walk(r, &set, r->body, each, arg, e);
+    map_release(&set);
+    return rc;
 }
 
 static int is_asked_for(void *arg, const ast *at, kv_err *e)
@@ -180,21 +180,13 @@ static int suggest_name(void *near, const char *name, kv_err *e)
     return KV_OK;
 }
 
-static void suggest_set(const ast *node, suggest *near)
-{
-    effect_sets(node, suggest_name, near, NULL);
-    for (uint32_t i = 0; i < node->n; i++)
-        if (node->kid[i])
-            suggest_set(node->kid[i], near);
-}
-
 void merge_names_suggest(const rule_ast *r, suggest *near)
 {
     for (size_t i = 0; i < sizeof given / sizeof *given; i++)
         suggest_add(near, given[i]);
     for (int i = 0; i < r->nparams; i++)
         suggest_add(near, r->params[i].name);
-    suggest_set(r->body, near);
+    effect_sets_below(r->body, suggest_name, near, NULL);
 }
 
 /* ---- Names that every rule has ---- */
