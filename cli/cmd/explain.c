@@ -731,17 +731,14 @@ static int snapshot_take(snapshot *p, scope *of, kv_err *e)
 }
 
 /* Variables that were made since then are there, but none. */
-static void snapshot_restore(session *s, snapshot *p)
+static void snapshot_restore(snapshot *p)
 {
-    scope *here = s->locals;
-    s->locals = p->of == &s->globals ? NULL : p->of;
-    while (p->of && p->of->n > p->n)
-        session_unset(s, p->of->items[p->of->n - 1].name);
+    if (p->of)
+        scope_cut(p->of, p->n);
     for (int64_t i = 0; i < p->n; i++) {
         value_release(&p->of->items[i].v);
         p->of->items[i].v = p->values[i];
     }
-    s->locals = here;
     kv_err unused = {0};
     for (int64_t i = 0; i < p->objects.n; i++) {
         value object = p->objects.items[i], had = p->contents.items[i];
@@ -779,8 +776,8 @@ static int try(session *s, const ast *node, kv_err *e)
     s->out.verbose = before.out.verbose;
     s->seed = before.seed;
     s->draws = before.draws;
-    snapshot_restore(s, &globals);
-    snapshot_restore(s, &locals);
+    snapshot_restore(&globals);
+    snapshot_restore(&locals);
     value_release(&s->last);
     s->last = last;
     buf_release(&dropped.text);

@@ -397,9 +397,9 @@ static int run_if(session *s, const ast *node, run_flow *f, kv_err *e)
 }
 
 /* After the body of a loop ran: whether it goes on. */
-static bool loops(run_flow *f)
+static bool loops(const session *s, run_flow *f)
 {
-    bool on = f->how == FLOW_ON || f->how == FLOW_CONTINUE;
+    bool on = !s->leaving && (f->how == FLOW_ON || f->how == FLOW_CONTINUE);
     if (f->how == FLOW_CONTINUE || f->how == FLOW_BREAK)
         f->how = FLOW_ON;
     return on;
@@ -411,7 +411,7 @@ static int run_while(session *s, const ast *node, run_flow *f, kv_err *e)
         bool truth;
         int rc = eval_condition(s, node->kid[0], &truth, e);
         if (rc || !truth || s->leaving || (rc = session_interrupted(s, e)) ||
-            (rc = run_statement(s, node->kid[1], f, e)) || !loops(f))
+            (rc = run_statement(s, node->kid[1], f, e)) || !loops(s, f))
             return rc;
     }
 }
@@ -429,7 +429,7 @@ static int run_for_item(session *s, void *arg, bool *on, kv_err *e)
         return KV_OK;
     }
     int rc = run_statement(s, body->block, body->f, e);
-    *on = loops(body->f);
+    *on = loops(s, body->f);
     return rc;
 }
 
@@ -453,7 +453,7 @@ static int run_repeat(session *s, const ast *node, run_flow *f, kv_err *e)
         progress_step(i);
         if ((rc = session_interrupted(s, e)) == KV_OK)
             rc = run_statement(s, node->kid[1], f, e);
-        on = loops(f);
+        on = loops(s, f);
     }
     progress_end();
     return rc;
@@ -567,8 +567,6 @@ static void trace(session *s, const ast *node)
 static int run_unrecorded(session *s, const ast *node, run_flow *f, kv_err *e)
 {
     int rc = run_control(s, node, f, e);
-    if (rc == KV_OK && s->leaving) /* a function that it called said so */
-        f->how = FLOW_QUIT;
     if (rc == KV_OK || node->kind == AST_BLOCK)
         return rc;
     take_late_error(s, node, e);
@@ -622,8 +620,6 @@ static int run_statement(session *s, const ast *node, run_flow *f, kv_err *e)
     take_late_error(s, node, e);
     int rc = record_end(s, &rec, method ? method->kid[0] : node, &r, e);
     leave_store(s, before);
-    if (rc == KV_OK && s->leaving)
-        f->how = FLOW_QUIT;
     return rc;
 }
 
@@ -644,7 +640,7 @@ static int stop_or_report(session *s, unit *u, kv_err *e)
 static int run_all(session *s, const ast *block, unit *text, run_flow *f, kv_err *e)
 {
     int rc = KV_OK;
-    for (uint32_t i = 0; i < block->n && rc == KV_OK && f->how == FLOW_ON; i++) {
+    for (uint32_t i = 0; i < block->n && rc == KV_OK && f->how == FLOW_ON && !s->leaving; i++) {
         const ast *node = block->kid[i];
         sink heard = {.kind = SINK_HEARS, .sees_shell = i + 1 < block->n};
         /* the `expect` after the last statement of a text may be in the next text */

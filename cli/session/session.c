@@ -324,24 +324,14 @@ int session_set(session *s, const char *name, value v, kv_err *e)
     return rc;
 }
 
-void session_unset(session *s, const char *name)
+void scope_cut(scope *s, int64_t n)
 {
-    scope *here = scope_here(s);
-    int64_t i = map_get(&here->names, (kv_key){0, name});
-    if (i < 0)
-        return;
-    variable gone = here->items[i];
-    map_remove(&here->names, (kv_key){0, gone.name});
-    here->n--;
-    if (i < here->n) {
-        here->items[i] = here->items[here->n];
-        /* the entry is there already, so this needs no memory */
-        int rc = map_put(&here->names, (kv_key){0, here->items[i].name}, i, NULL);
-        kv_assert(rc == KV_OK, "variable %lld of %lld has lost its name", (long long)i,
-                  (long long)here->n);
+    while (s->n > n) {
+        variable *last = &s->items[--s->n];
+        map_remove(&s->names, (kv_key){0, last->name});
+        value_release(&last->v);
+        mem_free((char *)last->name);
     }
-    value_release(&gone.v);
-    mem_free((char *)gone.name);
 }
 
 /* ---- Stores ---- */

@@ -22,7 +22,7 @@ typedef enum show_format {
 } show_format;
 
 /* The ways in which statements end. */
-typedef enum flow { FLOW_ON, FLOW_BREAK, FLOW_CONTINUE, FLOW_RETURN, FLOW_QUIT } flow;
+typedef enum flow { FLOW_ON, FLOW_BREAK, FLOW_CONTINUE, FLOW_RETURN } flow;
 
 /* The end of a block: the way in which its last statement ended, and the value of a FLOW_RETURN. */
 typedef struct run_flow {
@@ -225,8 +225,8 @@ bool session_awaits_name(const session *s, const char *name);
 bool session_is_quiet(const session *s);
 /* Sets one of this scope: that of a comprehension. Takes v, also on failure. */
 int scope_set(scope *s, const char *name, value v, kv_err *e);
-/* Removes a variable from where session_set writes to, if it is there. */
-void session_unset(session *s, const char *name);
+/* Removes the variables behind the first n. */
+void scope_cut(scope *s, int64_t n);
 void scope_release(scope *s);
 #define own_scope OWN(scope_release) scope
 
