@@ -102,19 +102,14 @@ bool hint_output(const char *word, size_t n, kv_err *e)
 
 bool hint_shell_path(const char *statement, size_t n, kv_err *e)
 {
-    static const char *const begins[] = {"./", "../", "~/", "/"};
-    size_t end = 0;
+    size_t end = 0, dots = strspn(statement, "."), slash = dots ? dots : *statement == '~';
     while (end < n && !strchr(" \n;", statement[end]))
         end++;
-    for (size_t i = 0; i < sizeof begins / sizeof *begins; i++) {
-        size_t len = strlen(begins[i]);
-        if (end <= len || memcmp(statement, begins[i], len) != 0)
-            continue;
+    bool is = dots <= 2 && slash + 1 < end && statement[slash] == '/';
+    if (is)
         kv_err_hint(e, "!%.*s runs a program in a shell; source runs a script of kvctl", (int)end,
                     statement);
-        return true;
-    }
-    return false;
+    return is;
 }
 
 /* ---- Statements of Python ---- */
