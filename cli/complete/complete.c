@@ -353,29 +353,12 @@ static void keyword_hint(const char *word, size_t n, buf *out)
             buf_add(out, rest);
 }
 
-static void add_word(buf *out, const char *fmt, const char *word)
-{
-    if (out->len > 0)
-        buf_char(out, ' ');
-    buf_printf(out, fmt, word);
-}
-
 /* The arguments from number `from` on, and the options that were not given. */
 static void command_hint(const parse_cursor *at, const command *c, int from, buf *out)
 {
-    int n = 0;
-    while (c->args[n].kind != ARG_END)
-        n++;
-    for (int i = from; i < n; i++)
-        add_word(out, c->args[i].optional ? "[%s]" : "%s", c->args[i].name);
-    if (c->flags & COMMAND_PARAMS && at->options == 0)
-        add_word(out, "%s", "[--PARAM V]...");
-    for (int i = 0; c->options[i].name; i++) {
-        own_buf option = {0};
-        command_option_usage(&option, &c->options[i]);
-        if (!(at->options >> i & 1))
-            add_word(out, "%s", buf_text(&option));
-    }
+    own_buf rest = {0};
+    command_usage_rest(&rest, c, from, at->options);
+    buf_add(out, buf_text(&rest) + (rest.len > 0));
 }
 
 static void add_parameter(buf *out, const char *name)

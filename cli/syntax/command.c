@@ -115,54 +115,48 @@ bool command_option_is_needed(const command_option *o)
     return o->kind == OPTION_NEEDED || o->kind == OPTION_OUTPUT;
 }
 
-void command_option_usage(buf *out, const command_option *o)
-{
-    bool optional = !command_option_is_needed(o);
-    buf_printf(out, optional ? "[--%s" : "--%s", o->name);
-    if (o->value)
-        buf_printf(out, " %s", o->value);
-    if (optional)
-        buf_char(out, ']');
-    if (o->kind == OPTION_RAWS)
-        buf_add(out, "...");
-}
-
-static void put_arguments(buf *out, const command *c)
-{
-    buf_add(out, c->name);
-    for (const command_arg *a = c->args; a->kind != ARG_END; a++)
-        buf_printf(out, a->optional ? " [%s]" : " %s", a->name);
-}
-
 int command_hint_usage(const command *c, kv_err *e)
 {
     enum { LINE = 100 };
     own_buf line = {0};
     command_usage(&line, c);
     if (line.len > LINE) { /* [OPTIONS] stands for optional options */
+        uint32_t optional = 0;
+        for (int i = 0; c->options[i].name; i++)
+            optional |= command_option_is_needed(&c->options[i]) ? 0 : 1u << i;
         buf_clear(&line);
-        put_arguments(&line, c);
-        for (const command_option *o = c->options; o->name; o++) {
-            if (!command_option_is_needed(o))
-                continue;
-            buf_char(&line, ' ');
-            command_option_usage(&line, o);
-        }
+        buf_add(&line, c->name);
+        command_usage_rest(&line, c, 0, optional);
         buf_printf(&line, " [OPTIONS]; help %s lists them", c->name);
     }
     bool gives = c->flags & COMMAND_GIVES && c->args[0].kind == ARG_KEYS;
     return kv_err_hint(e, "usage: %s%s", buf_text(&line), gives ? " [-> NAME]" : "");
 }
 
+void command_usage_rest(buf *out, const command *c, int from, uint32_t given)
+{
+    for (int i = 0; c->args[i].kind != ARG_END; i++)
+        if (i >= from)
+            buf_printf(out, c->args[i].optional ? " [%s]" : " %s", c->args[i].name);
+    if (c->flags & COMMAND_PARAMS && !given)
+        buf_add(out, " [--PARAM V]...");
+    for (int i = 0; c->options[i].name; i++) {
+        const command_option *o = &c->options[i];
+        bool optional = !command_option_is_needed(o);
+        if (given >> i & 1)
+            continue;
+        buf_printf(out, optional ? " [--%s" : " --%s", o->name);
+        if (o->value)
+            buf_printf(out, " %s", o->value);
+        buf_add(out, optional ? "]" : "");
+        buf_add(out, o->kind == OPTION_RAWS ? "..." : "");
+    }
+}
+
 void command_usage(buf *out, const command *c)
 {
-    put_arguments(out, c);
-    if (c->flags & COMMAND_PARAMS)
-        buf_add(out, " [--PARAM V]...");
-    for (const command_option *o = c->options; o->name; o++) {
-        buf_char(out, ' ');
-        command_option_usage(out, o);
-    }
+    buf_add(out, c->name);
+    command_usage_rest(out, c, 0, 0);
 }
 
 int command_hint_called(const command *c, kv_err *e)

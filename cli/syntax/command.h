@@ -156,14 +156,17 @@ void command_call_usage(buf *out, const command *c);
 /* "push KEYS VALUES [--priority N]", from the table. */
 void command_usage(buf *out, const command *c);
 
+/* Appends the part of it that is missing, a blank before each word: the arguments from number
+ * `from` on, and the options but for those of the bits in `given`. One that is needed stands
+ * without brackets, and dots are behind one that repeats. */
+void command_usage_rest(buf *out, const command *c, int from, uint32_t given);
+
 /* Hints the usage, in which [OPTIONS] stands for optional options where they would not fit in a
  * line. Returns e's code. */
 int command_hint_usage(const command *c, kv_err *e);
 
 /* Hints the usage where the command is called as a function: push(3, a). Returns e's code. */
 int command_hint_called(const command *c, kv_err *e);
-/* "[--priority N]", without brackets where it is needed, "[--exclude GLOB]..." where it repeats. */
-void command_option_usage(buf *out, const command_option *o);
 
 /* ---- For the code of commands ---- */
 
