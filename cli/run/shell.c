@@ -2,7 +2,6 @@
 #include "run/run.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/mman.h>
@@ -18,19 +17,9 @@
 #include "term/signals.h"
 #include "term/terminal.h"
 
-/* Writes text to fd. Returns 0, also when the reader has left; else an errno. */
-static int feed(session *s, int fd, const char *text, size_t n)
+static bool goes_on(void *s)
 {
-    while (n > 0) {
-        ssize_t done = write(fd, text, n);
-        if (done < 0 && errno == EINTR && !session_interrupted(s, NULL))
-            continue;
-        if (done <= 0)
-            return done == 0 ? EIO : errno == EPIPE || errno == EINTR ? 0 : errno;
-        text += done;
-        n -= (size_t)done;
-    }
-    return 0;
+    return !session_interrupted(s, NULL);
 }
 
 /* Returns true if Ctrl-C has reached the command too: the terminal tells all of its group. */
@@ -101,20 +90,12 @@ static int take_output(session *s, int file, buf *to, kv_err *e)
 /* Runs a line; its output goes to file, or to our stdout when that is -1. */
 static int run(session *s, const char *line, const char *text, size_t n, int file, kv_err *e)
 {
-    int ends[2] = {-1, -1}, unwritten = 0;
+    int unwritten;
     pid_t pid;
-    if (text && pipe2(ends, O_CLOEXEC) != 0)
-        return kv_err_set(e, KV_E_IO, "cannot run `%s`: %s", line, strerrordesc_np(errno));
     fflush(stdout);
     progress_hide(STDOUT_FILENO);
     line_lend_terminal();
-    int failed = child_shell(&pid, line, ends[0], file);
-    if (text)
-        close(ends[0]);
-    if (text && !failed)
-        unwritten = feed(s, ends[1], text, n);
-    if (text)
-        close(ends[1]);
+    int failed = child_shell(&pid, line, text, n, file, goes_on, s, &unwritten);
     if (failed)
         return kv_err_set(e, KV_E_IO, "cannot run `%s`: %s", line, strerrordesc_np(failed));
     int status = wait_for(s, pid);

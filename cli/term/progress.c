@@ -4,7 +4,6 @@
 #include "term/terminal.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -225,18 +224,10 @@ static bool is_long(const char *text, size_t n)
     return height > 1 && width > 0 && rows >= height;
 }
 
-/* Writes until all is written or the reader left. */
-static void feed(int fd, const char *text, size_t n)
+static bool goes_on(void *arg)
 {
-    while (n > 0 && interrupt_pending() != SIGTERM) {
-        ssize_t done = write(fd, text, n);
-        if (done < 0 && errno == EINTR)
-            continue;
-        if (done <= 0)
-            return;
-        text += done;
-        n -= (size_t)done;
-    }
+    (void)arg;
+    return interrupt_pending() != SIGTERM;
 }
 
 static int wait_for(pid_t pid)
@@ -259,21 +250,15 @@ static const char *chosen(void)
 
 static bool run(const char *line, const char *text, size_t n)
 {
-    int ends[2];
+    int unwritten;
     pid_t pid;
     bool set = getenv("LESS") != NULL;
-    if (pipe2(ends, O_CLOEXEC) != 0)
-        return false;
     line_lend_terminal();
     if (!set) /* for a $PAGER that is less: colours, and what was shown stays on the screen */
         setenv("LESS", "FRX", 1);
-    int failed = child_shell(&pid, line, ends[0], -1);
+    int failed = child_shell(&pid, line, text, n, -1, goes_on, NULL, &unwritten);
     if (!set)
         unsetenv("LESS");
-    close(ends[0]);
-    if (!failed)
-        feed(ends[1], text, n);
-    close(ends[1]);
     int status = failed ? 0 : wait_for(pid);
     return !failed && !(WIFEXITED(status) && WEXITSTATUS(status) == NOT_FOUND);
 }

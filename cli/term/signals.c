@@ -5,6 +5,7 @@
 #include "term/signals.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <signal.h>
 #include <spawn.h>
@@ -130,7 +131,7 @@ void interrupt_at_prompt(bool at_prompt)
 
 /* ---- Programs that kvctl starts ---- */
 
-int child_shell(pid_t *pid, const char *line, int in, int out)
+static int start_shell(pid_t *pid, const char *line, int in, int out)
 {
     char *argv[] = {"sh", "-c", (char *)(uintptr_t)line, NULL};
     posix_spawn_file_actions_t files;
@@ -155,6 +156,32 @@ int child_shell(pid_t *pid, const char *line, int in, int out)
         posix_spawnattr_destroy(&how);
     }
     posix_spawn_file_actions_destroy(&files);
+    return failed;
+}
+
+int child_shell(pid_t *pid, const char *line, const char *text, size_t n, int out,
+                bool (*goes_on)(void *arg), void *arg, int *unwritten)
+{
+    int ends[2] = {-1, -1};
+    *unwritten = 0;
+    if (text && pipe2(ends, O_CLOEXEC) != 0)
+        return errno;
+    int failed = start_shell(pid, line, ends[0], out);
+    if (!text)
+        return failed;
+    close(ends[0]);
+    while (n > 0 && !failed) {
+        ssize_t done = write(ends[1], text, n);
+        if (done < 0 && errno == EINTR && goes_on(arg))
+            continue;
+        if (done <= 0) {
+            *unwritten = done == 0 ? EIO : errno == EPIPE || errno == EINTR ? 0 : errno;
+            break;
+        }
+        text += done;
+        n -= (size_t)done;
+    }
+    close(ends[1]);
     return failed;
 }
 

@@ -12,6 +12,7 @@
 #pragma once
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <sys/types.h>
 
 /* ---- Ctrl-C and SIGTERM ---- */
@@ -45,10 +46,13 @@ void interrupt_at_prompt(bool at_prompt);
 /* Returns true if $PATH has a program of that name. */
 bool child_finds(const char *program);
 
-/* Starts sh with a line, `in` as its stdin and `out` as its stdout; -1: those of kvctl. Signals
- * that kvctl ignores have their usual meaning there; its handlers end with exec by themselves.
- * Returns an errno. */
-int child_shell(pid_t *pid, const char *line, int in, int out);
+/* Starts sh with a line, n bytes of text as its stdin, which it writes, and `out` as its stdout;
+ * text NULL, -1: those of kvctl. Signals that kvctl ignores have their usual meaning there; its
+ * handlers end with exec by themselves. A reader that ends before it has read all is no error;
+ * behind a signal no more is written where goes_on is false. *unwritten: why it cannot be written,
+ * an errno, or 0. Returns an errno. */
+int child_shell(pid_t *pid, const char *line, const char *text, size_t n, int out,
+                bool (*goes_on)(void *arg), void *arg, int *unwritten);
 
 /* Sends a signal to a process that was started here and has not been waited for, and to all that it
  * has started. */
