@@ -41,8 +41,6 @@ typedef struct watch {
     FILE *to;
     session *s;
     int64_t done; /* bytes */
-    int failed;   /* the errno of a write that failed */
-    bool interrupted;
 } watch;
 
 /* Bytes between two looks: well below a tenth of a second on any disk. */
@@ -51,23 +49,14 @@ typedef struct watch {
 static ssize_t on_write(void *cookie, const char *text, size_t n)
 {
     watch *w = cookie;
-    for (size_t at = 0; at < n;) {
-        size_t part = n - at < WRITE_PIECE ? n - at : WRITE_PIECE;
-        if (session_interrupted(w->s, NULL)) {
-            w->interrupted = true;
-            errno = EINTR;
+    for (size_t at = 0, part; at < n; at += part) {
+        part = n - at < WRITE_PIECE ? n - at : WRITE_PIECE;
+        errno = session_interrupted(w->s, NULL) ? EINTR : 0;
+        if (errno || fwrite(text + at, 1, part, w->to) != part) {
+            errno = errno ? errno : EIO;
             return 0;
         }
-        errno = 0;
-        if (fwrite(text + at, 1, part, w->to) != part) {
-            w->interrupted = errno == EINTR && session_interrupted(w->s, NULL);
-            w->failed = errno ? errno : EIO;
-            errno = w->failed;
-            return 0;
-        }
-        at += part;
-        w->done += (int64_t)part;
-        progress_step(w->done);
+        progress_step(w->done += (int64_t)part);
     }
     return (ssize_t)n;
 }
@@ -83,17 +72,13 @@ static int watch_open(watch *w, session *s, FILE *to, const char *path, kv_err *
     return KV_OK;
 }
 
-/* Closes w->f, not `to`. rc is what writing came to; returns it, or why it cannot count:
- * interrupted, which replaces the error in e, or io. */
+/* Closes w->f, not `to`. rc is what writing came to; returns it, or io. */
 static int watch_close(watch *w, const char *path, int rc, kv_err *e)
 {
-    if (fclose(w->f) != 0 && rc == KV_OK && !w->interrupted)
-        rc = file_error(e, "write", path, w->failed ? w->failed : errno);
+    if (fclose(w->f) != 0 && rc == KV_OK)
+        rc = file_error(e, "write", path, errno);
     progress_end();
-    if (!w->interrupted)
-        return rc;
-    memset(e, 0, sizeof *e);
-    return session_interrupted(w->s, e);
+    return rc;
 }
 
 /* ---- Adding rows ---- */
@@ -338,9 +323,7 @@ static int write_lines(FILE *f, const char *path, const parts *p, kv_err *e)
 
 static int write_text(FILE *f, const char *path, const parts *p, kv_err *e)
 {
-    size_t n = p->text.len;
-    return n == 0 || fwrite(p->text.data, 1, n, f) == n ? KV_OK
-                                                        : file_error(e, "write", path, errno);
+    return file_put(f, path, buf_text(&p->text), p->text.len, e);
 }
 
 static int write_parts(FILE *f, const char *path, const parts *p, bool is_new, kv_err *e)
@@ -420,7 +403,7 @@ static int write_whole(session *s, written *w, const char *path, const parts *p,
     return file_out_sync(&w->out, e);
 }
 
-/* A pipe may end a wait with an error of its own when Ctrl-C or the time limit ended it. */
+/* Ctrl-C and the time limit end a write with an error of its own, also the wait of a pipe. */
 static int write_file(session *s, written *w, const char *path, const parts *p, bool lock,
                       kv_err *e)
 {
