@@ -324,19 +324,13 @@ static int describe_key(const kv_info *info, checkpoint_entry *to, result *out, 
     return KV_OK;
 }
 
-/* Receives a row of the topic "metadata" of kv_describe. */
-static int add_text(void *arg, const kv_field *fields, int n, kv_err *e)
-{
-    (void)n;
-    return target_text(arg, fields[0].text, fields[1].text, e);
-}
-
 /* Reads the options, and chooses keys, and the types that they get. */
 static int choose_values(target *o, kv *store, values *v, kv_err *e)
 {
     int64_t n = kv_num_keys(store);
     arena *names = &o->out->names;
-    TRY(kv_describe(store, "metadata", add_text, o, e));
+    TRY(named_texts(store, names, &o->metadata, &o->nmetadata, e));
+    o->metadata_cap = o->nmetadata;
     TRY(target_read(o, o->call->kid[1], e));
     v->entries = arena_alloc(names, (size_t)n * sizeof *v->entries, e);
     v->keys = arena_alloc(names, (size_t)n * sizeof *v->keys, e);
