@@ -491,11 +491,9 @@ static int since_pull(session *s, const ast *call, kv *store, const key_list *ke
     const ast *since = command_option_of(call, "since");
     own_value v = value_none();
     own_mem int64_t *rounds = mem_alloc(p->n, sizeof *rounds, e);
-    int rc = rounds ? eval(s, since, &v, e) : KV_E_MEMORY;
-    if (rc == KV_OK)
-        rc = read_rounds(v, keys, p, rounds, e);
-    if (rc == KV_OK)
-        rc = kv_pull_since(store, p->keys, p->n, p->arrays, rounds, how, e);
+    TRY(rounds ? eval(s, since, &v, e) : KV_E_MEMORY);
+    int rc = read_rounds(v, keys, p, rounds, e);
+    rc = rc ? rc : kv_pull_since(store, p->keys, p->n, p->arrays, rounds, how, e);
     if (rc == KV_E_VALUE || rc == KV_E_DTYPE)
         unit_at(s, since, e);
     return rc || p->n == 0 ? rc : give_rounds(keys, p, rounds, out, e);

@@ -57,14 +57,12 @@ int check_type(const source *src, const ast *call, const map *types, kv_err *e)
 /* A new store refuses the parameters that the optimizer does not take. */
 int check_compression(const source *src, const ast *call, const map *types, kv_err *e)
 {
-    kv *store = NULL;
+    own_store *store = NULL;
     kv_opt type = {"type", literal(call->kid[0])};
     (void)types;
-    if (!type.value || kv_create("device", NULL, 0, &store, e))
-        return e->code;
-    int rc = kv_set_gradient_compression(store, &type, 1, e);
-    kv_free(store);
-    return rc ? at(src, call->kid[0], e) : KV_OK;
+    TRY(type.value ? kv_create("device", NULL, 0, &store, e) : KV_OK);
+    return store && kv_set_gradient_compression(store, &type, 1, e) ? at(src, call->kid[0], e)
+                                                                    : KV_OK;
 }
 
 /* set-optimizer --update leaves the endings of names that decay as they are. */
@@ -85,12 +83,10 @@ static int check_update(const source *src, const ast *call, kv_err *e)
 int check_params(const source *src, const ast *call, const map *types, kv_err *e)
 {
     const char *word = literal(call->kid[0]);
-    kv *store = NULL;
-    int rc = KV_OK;
+    own_store *store = NULL;
     (void)types;
-    if (word && optimizer_text(word) && (rc = kv_create(NULL, NULL, 0, &store, e)))
-        return rc;
-    for (uint32_t i = 1; i < call->n && store && !rc; i++) {
+    TRY(word && optimizer_text(word) ? kv_create(NULL, NULL, 0, &store, e) : KV_OK);
+    for (uint32_t i = 1; i < call->n && store; i++) {
         const ast *kid = call->kid[i];
         kv_err why = {0};
         if (!kid || kid->kind != STMT_OPTION || strcmp(kid->u.text, "update") == 0 ||
@@ -106,10 +102,9 @@ int check_params(const source *src, const ast *call, const map *types, kv_err *e
             continue;
         *e = why;
         kv_err_hint(e, "help optimizer %s lists its parameters", word); /* unless one is close */
-        rc = at(src, kid, e);
+        return at(src, kid, e);
     }
-    kv_free(store);
-    return rc ? rc : check_update(src, call, e);
+    return check_update(src, call, e);
 }
 
 int check_capability(const source *src, const ast *call, const map *types, kv_err *e)
@@ -421,49 +416,43 @@ static void note_unread(session *s, const rule_text *r, const rule_params *p)
         }
 }
 
+static void rule_release(kv_rule **r)
+{
+    kv_rule_free(*r);
+}
+
 /* Hands the text of a rule, with its place and the variables that it reads, to the store. */
 static int set_rule(session *s, kv *store, const rule_text *r, rule_params *p, kv_err *e)
 {
     int line, col;
-    kv_rule *made = NULL;
-    followed_names f = {0};
+    OWN(rule_release) kv_rule *made = NULL;
+    OWN(follow_release) followed_names f = {0};
     const source *src = &r->unit->src;
-    char *text = mem_text(src->text + r->rule->pos, r->rule->end - r->rule->pos, e);
+    own_mem char *text = mem_text(src->text + r->rule->pos, r->rule->end - r->rule->pos, e);
     if (!text)
         return KV_E_MEMORY;
     source_locate(src, r->rule->pos, &line, &col);
-    int rc = kv_rule_new(&made, text, src->name, line, col, e);
-    if (rc == KV_OK)
-        rc = rule_variables_take(s, r, p, &f, e);
-    if (rc == KV_OK)
-        rc = kv_set_rule(store, made, p->opts, p->n, e);
-    if (rc == KV_OK) {
-        follow_use(s, &f, r->rule->nnames ? r->rule->names[0] : "{ … }");
-        note_unused(s, store, p);
-        note_unread(s, r, p);
-        rule_variables_warn(s, r, p);
-    }
-    follow_release(&f);
-    kv_rule_free(made);
-    mem_free(text);
-    return rc;
+    TRY(kv_rule_new(&made, text, src->name, line, col, e));
+    TRY(rule_variables_take(s, r, p, &f, e));
+    TRY(kv_set_rule(store, made, p->opts, p->n, e));
+    follow_use(s, &f, r->rule->nnames ? r->rule->names[0] : "{ … }");
+    note_unused(s, store, p);
+    note_unread(s, r, p);
+    rule_variables_warn(s, r, p);
+    return KV_OK;
 }
 
 /* An optimizer of the library, or none. */
 static int set_optimizer(session *s, kv *store, const char *name, const rule_params *p, kv_err *e)
 {
-    int rc;
-    if (strcmp(name, "assign") != 0)
-        rc = kv_set_optimizer(store, name, p->opts, p->n, e);
-    else if (p->n > 0)
-        rc = kv_err_set(e, KV_E_USAGE, "assign has no parameters");
-    else
-        rc = kv_set_updater(store, NULL, NULL, NULL, e);
-    if (rc == KV_OK) {
-        follow_use(s, &(followed_names){0}, name);
-        note_unused(s, store, p);
-    }
-    return rc;
+    bool none = strcmp(name, "assign") == 0;
+    if (none && p->n > 0)
+        return kv_err_set(e, KV_E_USAGE, "assign has no parameters");
+    TRY(none ? kv_set_updater(store, NULL, NULL, NULL, e)
+             : kv_set_optimizer(store, name, p->opts, p->n, e));
+    follow_use(s, &(followed_names){0}, name);
+    note_unused(s, store, p);
+    return KV_OK;
 }
 
 /* An optimizer that a variable holds; the command may add parameters. */

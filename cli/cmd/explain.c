@@ -99,15 +99,10 @@ static int pushed_sum(kv_array **out, kv *store, kv_key key, const pairs *p, kv_
     return pull_stored(out, store, key, e);
 }
 
-static void store_release(kv **store)
-{
-    kv_free(*store);
-}
-
 /* The sum in a scratch store whose key is like the one of `of`. */
 static int scratch_sum(kv_array **out, kv *of, kv_key key, const pairs *p, kv_err *e)
 {
-    OWN(store_release) kv *scratch = NULL;
+    own_store *scratch = NULL;
     kv_info info;
     own_array *zeros = NULL;
     TRY(kv_create("local", NULL, 0, &scratch, e));
@@ -700,22 +695,22 @@ static int keep_contents(snapshot *p, value v, kv_err *e)
 {
     value same = value_none();
     bool items = value_has_items(v);
-    int rc = items ? value_descend(e) : KV_OK;
+    TRY(items ? value_descend(e) : KV_OK);
     if (v.kind == VALUE_DICT)
         dict_settle(v);
-    if (rc == KV_OK && v.kind == VALUE_ARRAY)
-        rc = value_array(&same, kv_array_ref(v.u.box->array), e);
-    else if (rc == KV_OK && v.kind == VALUE_LIST)
-        rc = list_repeat(&same, v, 1, e);
-    else if (rc == KV_OK && v.kind == VALUE_DICT)
-        rc = dict_copy(&same, v, e);
-    if (rc == KV_OK && same.kind != VALUE_NONE &&
-        (rc = value_stack_add(&p->contents, same, e)) == KV_OK)
-        rc = value_stack_add(&p->objects, value_ref(v), e);
-    for (int64_t i = 0; items && i < v.u.list->n && rc == KV_OK; i++)
-        if ((rc = stop_check_at(i, e)) == KV_OK)
-            rc = keep_contents(p, v.u.list->items[i], e);
-    return rc;
+    TRY(v.kind == VALUE_ARRAY  ? value_array(&same, kv_array_ref(v.u.box->array), e)
+        : v.kind == VALUE_LIST ? list_repeat(&same, v, 1, e)
+        : v.kind == VALUE_DICT ? dict_copy(&same, v, e)
+                               : KV_OK);
+    if (same.kind != VALUE_NONE) {
+        TRY(value_stack_add(&p->contents, same, e));
+        TRY(value_stack_add(&p->objects, value_ref(v), e));
+    }
+    for (int64_t i = 0; items && i < v.u.list->n; i++) {
+        TRY(stop_check_at(i, e));
+        TRY(keep_contents(p, v.u.list->items[i], e));
+    }
+    return KV_OK;
 }
 
 static int snapshot_take(snapshot *p, scope *of, kv_err *e)
