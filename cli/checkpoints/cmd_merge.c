@@ -753,13 +753,6 @@ static void warn_of_scales(const merging *m)
                          m->models.items[i].text);
 }
 
-static const char *key_of(const void *keys, int64_t i, tensor_type *type)
-{
-    const merge_key *k = (const merge_key *)keys + i;
-    *type = k->type;
-    return k->name;
-}
-
 static int merge_all(merging *m, kv_err *e)
 {
     target *o = &m->o;
@@ -787,6 +780,8 @@ static int merge_all(merging *m, kv_err *e)
     if (session_would(o->s, "write", o->to.text))
         return KV_OK;
     TRY(target_begin(o, all->nkeys, e));
+    for (int64_t i = 0; i < all->nkeys; i++)
+        o->keys[i] = (target_key){all->keys[i].name, all->keys[i].type};
     const checkpoint *folder = all->base && folder_files_has(all->base) ? all->base : NULL;
     for (int i = 0; i < all->nmodels && !folder && !all->adapters; i++) /* none of adapters */
         folder = folder_files_has(all->models[i]) ? all->models[i] : NULL;
@@ -800,7 +795,7 @@ static int merge_all(merging *m, kv_err *e)
         return unit_at(o->s, o->to.at, e);
     choose_tell_decoded(o->s, &values, NULL);
     tell_narrowed(m);
-    return target_end(o, key_of, all->keys, all->nkeys, e);
+    return target_end(o, e);
 }
 
 int cmd_merge(session *s, const ast *call, result *out, kv_err *e)
