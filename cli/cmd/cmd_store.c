@@ -731,10 +731,8 @@ int cmd_push(session *s, const ast *call, result *out, kv_err *e)
 
 int cmd_pushpull(session *s, const ast *call, result *out, kv_err *e)
 {
-    call_outs to = command_option_of(call, "out") ? NO_OUTS : IN_PLACE;
-    for (uint32_t i = 0; i < call->n; i++)
-        if (call->kid[i] && call->kid[i]->kind == STMT_REDIRECT)
-            to = NEW_OUTS;
+    bool sent = command_redirect_of(call, true) || command_redirect_of(call, false);
+    call_outs to = sent ? NEW_OUTS : command_option_of(call, "out") ? NO_OUTS : IN_PLACE;
     return call_with_pairs(s, call, false, to, kv_pushpull, out, e);
 }
 

@@ -58,8 +58,7 @@ static void note_lack(buf *out, const kv_err *e)
     out->failed = out->failed || e->code == KV_E_MEMORY;
 }
 
-/* The stored array of a key, as a dense one. */
-static int pull_stored(kv_array **out, kv *store, kv_key key, kv_err *e)
+int pull_stored(kv_array **out, kv *store, kv_key key, kv_err *e)
 {
     kv_info info;
     own_array *a = NULL;

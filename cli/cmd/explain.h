@@ -42,6 +42,9 @@ int explain_end(explainer *x, kv_err *e);
 /* barrier and its kind, which have no keys. Returns whether the call is to be made. */
 bool explain_barrier(session *s, kv *store);
 
+/* The stored array of a key, as a dense one. Errors: those of kv_find and kv_pull. */
+int pull_stored(kv_array **out, kv *store, kv_key key, kv_err *e);
+
 /* Appends a field of each row of a topic of kv_describe, its text or its number. Errors: memory,
  * those of kv_describe. */
 int describe_field(kv *store, const char *topic, const char *field, buf *out, kv_err *e);
