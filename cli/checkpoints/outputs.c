@@ -86,7 +86,8 @@ int target_check_types(const target *o, kv_err *e)
 
 /* ---- Metadata -------------------------------------------------------------------------------- */
 
-int target_text(target *o, const char *name, const char *text, kv_err *e)
+/* Adds a text to the metadata, or puts it in the place of the one with this name. */
+static int target_text(target *o, const char *name, const char *text, kv_err *e)
 {
     int64_t at = 0;
     arena *names = &o->out->names;

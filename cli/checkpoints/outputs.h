@@ -60,10 +60,6 @@ int target_check_metadata(const target *o, kv_err *e);
  * is an error, and so is one that --safe forbids. Errors: usage, unsupported, at the word. */
 int target_check_path(const target *o, kv_err *e);
 
-/* Adds a text to the metadata, or puts it in the place of the one with this name. Copies both.
- * Error: memory. */
-int target_text(target *o, const char *name, const char *text, kv_err *e);
-
 /* Puts the metadata of the inputs in front, unless the command has --drop-metadata. Error:
  * memory. */
 int target_metadata(target *o, checkpoint *const *inputs, int n, kv_err *e);
