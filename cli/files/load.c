@@ -211,7 +211,6 @@ static int datafile_end(datafile *d, int rc, kv_err *e)
 typedef struct load_options {
     csv_options csv;
     file_kind kind;   /* FILE_UNKNOWN: by the ending or the first byte */
-    bool has_header;  /* header= was given */
     bool texts; /* a list of the texts of one column: of each row (csv.strings), else each once */
     const char *name; /* of one array of several, or NULL */
 } load_options;
@@ -305,7 +304,7 @@ static int convert(value *v, kv_dtype dtype, const char *name, kv_err *e)
 static int check_options(const char *name, file_kind kind, const load_options *o, kv_err *e)
 {
     const csv_options *c = &o->csv;
-    const char *option = o->has_header            ? "header="
+    const char *option = c->header                ? "header="
                          : o->texts               ? "a column of texts"
                          : c->columns             ? "cols="
                          : c->separator           ? "sep="
@@ -529,10 +528,8 @@ static int flag_of(value v, const char *option, bool *out, kv_err *e)
 static int header_of(value v, load_options *o, kv_err *e)
 {
     bool is = false;
-    if (flag_of(v, "header=", &is, e))
-        return KV_E_DTYPE;
+    TRY(flag_of(v, "header=", &is, e));
     o->csv.header = is ? 1 : -1;
-    o->has_header = true;
     return KV_OK;
 }
 

@@ -415,12 +415,6 @@ static int write_file(session *s, written *w, const char *path, const parts *p, 
     return e->code;
 }
 
-/* The options of writing a file. */
-typedef struct order {
-    bool append, lock;
-    const kv_key *key; /* of a value that is no list, or NULL */
-} order;
-
 /* Refuses one array without a name in place of a file of several that have names. */
 static int check_keys(const char *path, const parts *p, kv_err *e)
 {
@@ -437,17 +431,19 @@ static int check_keys(const char *path, const parts *p, kv_err *e)
     return kv_err_hint(e, "kvctl -s FILE -c 'init KEY VALUE' adds one; else remove the file first");
 }
 
-static int save_one(session *s, written *w, const char *path, const result *r, order o, kv_err *e)
+/* key: of a value that is no list, or NULL. */
+static int save_one(session *s, written *w, const char *path, const result *r, const kv_key *key,
+                    bool append, bool lock, kv_err *e)
 {
-    own_parts p = {.append = o.append};
-    TRY(file_kind_check(path, o.append, e));
+    own_parts p = {.append = append};
+    TRY(file_kind_check(path, append, e));
     TRY(make_parts(s, &p, path, r, e));
-    p.keys = r->keys ? r->keys : p.names ? p.names : o.key;
+    p.keys = r->keys ? r->keys : p.names ? p.names : key;
     p.store = s->current < 0 ? NULL : s->stores[s->current].store;
     TRY(check_keys(path, &p, e));
     if (file_kind_of(path) == FILE_NPY && kv_array_dtype(p.arrays[0]) == KV_BFLOAT16)
         session_note(s, "%s: npy has no bfloat16, so it holds the same numbers as float32", path);
-    return write_file(s, w, path, &p, o.lock, e);
+    return write_file(s, w, path, &p, lock, e);
 }
 
 /* ---- The calls of commands ------------------------------------------------------------------- */
@@ -486,10 +482,10 @@ int save_result(session *s, const char *path, const result *r, bool append, kv_e
     for (; n < all && rc == KV_OK; n++) {
         own_buf name = {0};
         result one = each ? (result){.v = r->v.u.list->items[n]} : *r;
-        order o = {append, n == 0, each ? &r->keys[n] : r->has_key ? &r->key : NULL};
+        const kv_key *key = each ? &r->keys[n] : r->has_key ? &r->key : NULL;
         if ((rc = session_interrupted(s, e)) == KV_OK &&
-            (rc = path_of_key(&name, path, o.key, e)) == KV_OK)
-            rc = save_one(s, &files[n], buf_text(&name), &one, o, e);
+            (rc = path_of_key(&name, path, key, e)) == KV_OK)
+            rc = save_one(s, &files[n], buf_text(&name), &one, key, append, n == 0, e);
     }
     for (int64_t i = 0; i < n; i++) {
         if (rc)
