@@ -32,13 +32,7 @@ static int set_value(const char *text, value *out, kv_err *e)
     const ast *literal = parse_literal(&p);
     if (!literal || parse_peek(&p)->kind != TOK_END)
         return value_text(out, text, e);
-    if (literal->kind == AST_TEXT)
-        return value_text(out, literal->u.text, e);
-    *out = literal->kind == AST_INT     ? value_int(literal->u.integer)
-           : literal->kind == AST_FLOAT ? value_float(literal->u.number)
-           : literal->kind == AST_BOOL  ? value_bool(literal->u.integer)
-                                        : value_none();
-    return KV_OK;
+    return value_from_host(out, host_literal(literal), e);
 }
 
 /* NAME=VALUE; a dotted name is a setting. */

@@ -296,7 +296,7 @@ static long holder(int fd)
     unsigned int major_number, minor_number;
     unsigned long long inode;
     long pid = 0, found = 0;
-    FILE *locks = fstat(fd, &about) == 0 ? fopen("/proc/locks", "re") : NULL;
+    own_stream *locks = fstat(fd, &about) == 0 ? fopen("/proc/locks", "re") : NULL;
     while (locks && !found && fgets(line, sizeof line, locks)) {
         /* 1: FLOCK  ADVISORY  WRITE 4711 08:02:131 0 EOF; a waiting process has -> before FLOCK */
         if (sscanf(line, "%*d: %15s %*s %*s %ld %x:%x:%llu", kind, &pid, &major_number,
@@ -305,8 +305,6 @@ static long holder(int fd)
             major_number == major(about.st_dev) && minor_number == minor(about.st_dev) && pid > 0)
             found = pid;
     }
-    if (locks)
-        fclose(locks);
     return found;
 }
 
@@ -567,24 +565,20 @@ static int state_save(state *st, session *s, kv_err *e)
  * other file. */
 static int lock_written(state *st, session *s, bool *overtaken, kv_err *e)
 {
-    struct stat old = {0}, written = {0}, locked;
-    int before = st->lock, rc = KV_OK, found = open(st->path, O_RDONLY | O_CLOEXEC);
+    struct stat old, written, locked;
+    own_fd before = st->lock, found = open(st->path, O_RDONLY | O_CLOEXEC);
     st->lock = -1;
     if (found < 0 || fstat(found, &written) || fstat(before, &old))
-        rc = file_error(e, "read", st->path, errno);
-    if (rc == KV_OK)
-        rc = lock_file(st, s, e);
-    close(before);
-    if (rc == KV_OK && st->lock < 0)
-        rc = kv_err_set(e, KV_E_BUSY, "\"%s\" was removed by another process", st->path);
-    if (rc == KV_OK && fstat(st->lock, &locked))
-        rc = file_error(e, "read", st->path, errno);
+        return file_error(e, "read", st->path, errno);
+    TRY(lock_file(st, s, e));
+    if (st->lock < 0)
+        return kv_err_set(e, KV_E_BUSY, "\"%s\" was removed by another process", st->path);
+    if (fstat(st->lock, &locked))
+        return file_error(e, "read", st->path, errno);
     struct timespec data = written.st_mtim, name = old.st_ctim;
-    *overtaken = rc == KV_OK && (locked.st_ino != written.st_ino || data.tv_sec > name.tv_sec ||
-                                 (data.tv_sec == name.tv_sec && data.tv_nsec > name.tv_nsec));
-    if (found >= 0)
-        close(found);
-    return rc;
+    *overtaken = locked.st_ino != written.st_ino || data.tv_sec > name.tv_sec ||
+                 (data.tv_sec == name.tv_sec && data.tv_nsec > name.tv_nsec);
+    return KV_OK;
 }
 
 /* Writes the store in the middle of a run, an open transaction with it; the session keeps the lock.
@@ -746,14 +740,6 @@ static void put_line(buf *out, const char *what, const kv_info *info, const char
                kv_shape_text(shape, sizeof shape, info->ndim, info->shape), behind);
 }
 
-/* The stored array of a key, as a new array on the CPU, which is the caller's also on failure. */
-static int pull_key(kv *store, const kv_info *info, kv_array **out, const void **data, kv_err *e)
-{
-    TRY(kv_array_new_raw(out, info->dtype, info->ndim, info->shape, (kv_ctx){0}, e));
-    TRY(kv_pull(store, &info->key, 1, out, NULL, e));
-    return kv_array_read(*out, data, e);
-}
-
 /* The store of the file, which is NULL where it held none, and the one that would be saved. */
 typedef struct preview {
     kv *before, *after;
@@ -773,8 +759,10 @@ static int compare_key(preview *p, const kv_info *was, const kv_info *is, kv_err
         put_line(&p->out, "replaced", is, "");
         return KV_OK;
     }
-    TRY(pull_key(p->before, was, &a, &old_data, e));
-    TRY(pull_key(p->after, is, &b, &new_data, e));
+    TRY(pull_stored(&a, p->before, was->key, e));
+    TRY(pull_stored(&b, p->after, is->key, e));
+    TRY(kv_array_read(a, &old_data, e));
+    TRY(kv_array_read(b, &new_data, e));
     int64_t n = kv_array_size(a), size = kv_dtype_bytes(is->dtype), changed = 0;
     const char *x = old_data, *y = new_data;
     for (int64_t i = 0; i < n; i++, x += size, y += size)

@@ -352,28 +352,27 @@ void renames_release(renames *r)
 
 const char *renames_apply(renames *r, const session *s, const char *name, arena *names, kv_err *e)
 {
-    buf texts[2] = {0};
-    const char *kept = name, *last = name;
-    int rc = KV_OK;
-    for (int64_t i = 0; i < r->given.n && rc == KV_OK; i++) {
+    own_buf even = {0}, odd = {0};
+    const char *last = name;
+    for (int64_t i = 0; i < r->given.n; i++) {
         int matches = 0;
-        buf_clear(&texts[i % 2]);
-        if ((rc = renaming_apply(r->each[i].by, last, &texts[i % 2], &matches, e)))
-            rc = unit_at(s, r->given.items[i].at, e);
+        buf *to = i % 2 ? &odd : &even;
+        buf_clear(to);
+        if (renaming_apply(r->each[i].by, last, to, &matches, e))
+            return unit_at(s, r->given.items[i].at, e), NULL;
         r->each[i].matched += matches > 0;
         r->each[i].more += matches > 1;
         if (i == 0)
             first_names_add(&r->seen, name);
-        last = buf_text(&texts[i % 2]);
+        last = buf_text(to);
     }
-    if (rc == KV_OK && r->given.n > 0 && !*last && *name)
-        rc = unit_err(s, r->given.items[0].at, e, KV_E_KEY,
-                      "nothing is left of the name \"%.120s\"", name);
-    if (rc == KV_OK && r->given.n > 0)
-        kept = arena_text(names, last, strlen(last), e);
-    buf_release(&texts[0]);
-    buf_release(&texts[1]);
-    return rc ? NULL : kept;
+    if (r->given.n == 0)
+        return name;
+    if (!*last && *name)
+        return unit_err(s, r->given.items[0].at, e, KV_E_KEY,
+                        "nothing is left of the name \"%.120s\"", name),
+               NULL;
+    return arena_text(names, last, strlen(last), e);
 }
 
 int renames_check(const renames *r, session *s, kv_err *e)

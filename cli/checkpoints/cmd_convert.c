@@ -147,13 +147,6 @@ static int choose_all(plan *p, kv_err *e)
 
 /* ---- The command ----------------------------------------------------------------------------- */
 
-static const char *key_of(const void *keys, int64_t i, tensor_type *type)
-{
-    const conversion_key *k = (const conversion_key *)keys + i;
-    *type = k->type;
-    return k->name;
-}
-
 static const char *name_before(const plan *p, int64_t i)
 {
     return checkpoint_at(p->files[p->keys[i].input], p->keys[i].at)->name;
@@ -246,6 +239,8 @@ static int convert_all(plan *p, kv_err *e)
     if (conversion_check(&c, e))
         return unit_at(o->s, o->call, e);
     TRY(target_begin(o, p->nkeys, e));
+    for (int64_t i = 0; i < p->nkeys; i++)
+        o->keys[i] = (target_key){p->keys[i].name, p->keys[i].type};
     if (session_would(o->s, "write", o->to.text))
         return list_changes(p, e);
     const checkpoint *folder = NULL;
@@ -258,7 +253,7 @@ static int convert_all(plan *p, kv_err *e)
     if (PROGRESS("convert", 0, conversion_run(&c, o->to.text, &o->how, e)))
         return unit_at(o->s, o->to.at, e);
     choose_tell_decoded(o->s, &values, type);
-    return target_end(o, key_of, p->keys, p->nkeys, e);
+    return target_end(o, e);
 }
 
 int cmd_convert(session *s, const ast *call, result *out, kv_err *e)
@@ -302,11 +297,12 @@ typedef struct values {
     int64_t n, bytes;
 } values;
 
-static const char *saved_key(const void *keys, int64_t i, tensor_type *type)
+static int save_begin(target *o, const values *v, kv_err *e)
 {
-    const checkpoint_entry *t = (const checkpoint_entry *)keys + i;
-    *type = t->type;
-    return t->name;
+    TRY(target_begin(o, v->n, e));
+    for (int64_t i = 0; i < v->n; i++)
+        o->keys[i] = (target_key){v->entries[i].name, v->entries[i].type};
+    return KV_OK;
 }
 
 /* The entry of a key, whose name and shape go to the memory of the result. */
@@ -324,19 +320,13 @@ static int describe_key(const kv_info *info, checkpoint_entry *to, result *out, 
     return KV_OK;
 }
 
-/* Receives a row of the topic "metadata" of kv_describe. */
-static int add_text(void *arg, const kv_field *fields, int n, kv_err *e)
-{
-    (void)n;
-    return target_text(arg, fields[0].text, fields[1].text, e);
-}
-
 /* Reads the options, and chooses keys, and the types that they get. */
 static int choose_values(target *o, kv *store, values *v, kv_err *e)
 {
     int64_t n = kv_num_keys(store);
     arena *names = &o->out->names;
-    TRY(kv_describe(store, "metadata", add_text, o, e));
+    TRY(named_texts(store, names, &o->metadata, &o->nmetadata, e));
+    o->metadata_cap = o->nmetadata;
     TRY(target_read(o, o->call->kid[1], e));
     v->entries = arena_alloc(names, (size_t)n * sizeof *v->entries, e);
     v->keys = arena_alloc(names, (size_t)n * sizeof *v->keys, e);
@@ -398,7 +388,7 @@ static int save_values(target *o, kv *store, kv_err *e)
     TRY(target_check_metadata(o, e));
     if (session_would(o->s, "write", o->to.text))
         return KV_OK;
-    TRY(target_begin(o, v.n, e));
+    TRY(save_begin(o, &v, e));
     TRY(checkpoint_out_open(&file, o->to.text, v.entries, v.n, o->metadata, o->nmetadata, &o->how,
                             e));
     int rc = KV_OK;
@@ -414,7 +404,7 @@ static int save_values(target *o, kv *store, kv_err *e)
     if (rc)
         return checkpoint_out_abandon(file), rc;
     TRY(checkpoint_out_commit(file, e));
-    return target_end(o, saved_key, v.entries, v.n, e);
+    return target_end(o, e);
 }
 
 /* ---- A patch --------------------------------------------------------------------------------- */
@@ -483,7 +473,7 @@ static int save_patch_from(target *o, kv *store, checkpoint *a, kv_err *e)
     if (session_would(o->s, "write", o->to.text))
         return KV_OK;
     TRY(tensors_begin(&t, &v, o->out, e));
-    TRY(target_begin(o, v.n, e));
+    TRY(save_begin(o, &v, e));
     for (; t.n < v.n; t.n++) {
         const checkpoint_entry *x = &v.entries[t.n];
         t.converted[t.n] = NULL;
@@ -495,7 +485,7 @@ static int save_patch_from(target *o, kv *store, checkpoint *a, kv_err *e)
         TRY(tensors_convert(&t, &v, i, &o->lost, e));
     TRY(checkpoint_of_memory(&b, t.items, t.data, t.n, o->metadata, o->nmetadata, "the store", e));
     TRY(PROGRESS("save", 0, patch_make(o->to.text, a, b, &how, NULL, e)));
-    return target_end(o, saved_key, v.entries, v.n, e);
+    return target_end(o, e);
 }
 
 static int save_patch(target *o, kv *store, kv_err *e)

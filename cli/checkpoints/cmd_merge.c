@@ -106,30 +106,6 @@ static int find_in_library(const source *src, const ast *at, const char *name, m
     return parse(f, e);
 }
 
-/* Finds the rule by the words of the call. src: of the call. Errors, with place: usage (no such
- * rule), syntax (in a text). */
-static int merge_find_literal(const source *src, const ast *call, merge_found *f, kv_err *e)
-{
-    const ast *at = call->kid[0];
-    const char *text = at->kind == AST_TEXT ? at->u.text : NULL;
-    if (at->kind == STMT_RULE) {
-        f->src = *src;
-        f->rule = at->op == STMT_RULE_BROKEN ? NULL : at->u.other;
-        return KV_OK;
-    }
-    if (!text || is_rule_file(text))
-        return KV_OK;
-    if (!is_rule_text(text))
-        return find_in_library(src, at, text, f, e);
-    if (!stands_there(src, at, text, &f->src))
-        f->src = (source){
-            .name = TEXT_NAME, .text = text, .len = (uint32_t)strlen(text), .line = 1, .col = 1};
-    int rc = parse(f, e);
-    if (rc && *text == '{' && !strchr(text, '}'))
-        kv_err_hint(e, "merge '{ … }' A B: quotes keep a shell from cutting the rule");
-    return rc;
-}
-
 /* A rule that stands in a text of its own, which is taken. */
 static int find_in_text(session *s, const char *name, char *text, size_t n, merge_found *f,
                         kv_err *e)
@@ -151,24 +127,43 @@ static int find_in_file(session *s, const ast *at, const char *path, merge_found
     return unit_err(s, at, e, KV_E_VALUE, "%s: a rule has at most %d bytes", path, RULE_MOST);
 }
 
-/* Finds it when the command runs. Errors as above, and io. */
-static int merge_find(session *s, const ast *call, merge_found *f, kv_err *e)
+/* The rule that the word `at` of a source names, or is. s NULL: nothing runs yet, so no file is
+ * read. Errors, with place: usage (no such rule), syntax (in a text), io. */
+static int find_by_word(session *s, const source *src, const ast *at, const char *text,
+                        merge_found *f, kv_err *e)
+{
+    size_t n = strlen(text);
+    if (!is_rule_text(text))
+        return !is_rule_file(text) ? find_in_library(src, at, text, f, e)
+               : s                 ? find_in_file(s, at, text, f, e)
+                                   : KV_OK;
+    bool there = at->kind == AST_TEXT && stands_there(src, at, at->u.text, &f->src);
+    if (!there && s) {
+        char *copy = mem_text(text, n, e);
+        return copy ? find_in_text(s, TEXT_NAME, copy, n, f, e) : KV_E_MEMORY;
+    }
+    if (!there)
+        f->src = (source){
+            .name = TEXT_NAME, .text = text, .len = (uint32_t)n, .line = 1, .col = 1};
+    int rc = parse(f, e);
+    if (rc && *text == '{' && !strchr(text, '}'))
+        kv_err_hint(e, "merge '{ … }' A B: quotes keep a shell from cutting the rule");
+    return rc;
+}
+
+/* Finds the rule of the call. s NULL: as far as its words tell. Errors as above. */
+static int merge_find(session *s, const source *src, const ast *call, merge_found *f, kv_err *e)
 {
     const ast *at = call->kid[0];
-    const source *src = &s->unit->src;
     own_value given = value_none();
-    if (at->kind == STMT_RULE)
-        return merge_find_literal(src, call, f, e);
-    TRY(eval_text(s, at, "a merge", &given, e));
-    const char *text = given.u.text;
-    if (is_rule_file(text) && !is_rule_text(text))
-        return find_in_file(s, at, text, f, e);
-    if (!is_rule_text(text))
-        return find_in_library(src, at, text, f, e);
-    if (at->kind == AST_TEXT && stands_there(src, at, at->u.text, &f->src))
-        return parse(f, e);
-    char *copy = mem_text(text, strlen(text), e);
-    return copy ? find_in_text(s, TEXT_NAME, copy, strlen(text), f, e) : KV_E_MEMORY;
+    if (at->kind == STMT_RULE) {
+        f->src = *src;
+        f->rule = at->op == STMT_RULE_BROKEN ? NULL : at->u.other;
+        return KV_OK;
+    }
+    TRY(s ? eval_text(s, at, "a merge", &given, e) : KV_OK);
+    const char *text = s ? given.u.text : at->kind == AST_TEXT ? at->u.text : NULL;
+    return text ? find_by_word(s, src, at, text, f, e) : KV_OK;
 }
 
 /* failed: the text stays, since the report of the error shows its lines. */
@@ -342,13 +337,10 @@ typedef struct merging {
     merge_found found;
     rule_params params;
     words models;
-    word base;       /* no text without one */
-    double *weights; /* one a model, or NULL */
+    word base; /* no text without one */
+    merge all; /* as far as it is known */
+    double *weights;
     int64_t nweights, weights_cap;
-    double *scales; /* of adapters: one a model, or NULL; behind them the ranks */
-    checkpoint **files, *base_file;
-    merge_key *keys;
-    int64_t nkeys;
     bool widens; /* codes with scales become BF16 */
 } merging;
 
@@ -418,6 +410,7 @@ static int add_weights(merging *m, const ast *at, value v, int depth, kv_err *e)
     TRY(arena_grow(&m->o.out->names, &m->weights, &m->weights_cap, m->nweights, sizeof *m->weights,
                    e));
     m->weights[m->nweights++] = value_number(number);
+    m->all.weights = m->weights;
     return KV_OK;
 }
 
@@ -507,7 +500,7 @@ static int check_values(merging *m, kv_err *e)
 
 static int read_params(merging *m, kv_err *e)
 {
-    TRY(merge_find(m->o.s, m->o.call, &m->found, e));
+    TRY(merge_find(m->o.s, &m->o.s->unit->src, m->o.call, &m->found, e));
     TRY(merge_words_check(&m->o.s->unit->src, m->o.call, &m->found, e));
     TRY(rule_options_read(m->o.s, m->o.call, takes_text, m, &m->params, e));
     if (check_values(m, e))
@@ -575,18 +568,22 @@ static int open_model(const merging *m, const word *w, checkpoint **c, kv_err *e
 
 static int open_all(merging *m, kv_err *e)
 {
-    TRY(m->base.text ? open_model(m, &m->base, &m->base_file, e) : KV_OK);
-    bool adapters = rule_reader(m->found.rule, "lora_A") || rule_reader(m->found.rule, "lora_B");
-    arena *memory = &m->o.out->names;
+    merge *all = &m->all;
+    TRY(m->base.text ? open_model(m, &m->base, &all->base, e) : KV_OK);
+    all->adapters = rule_reader(m->found.rule, "lora_A") || rule_reader(m->found.rule, "lora_B");
+    all->nmodels = (int)m->models.n;
     size_t n = (size_t)m->models.n;
-    m->files = arena_alloc(memory, n * sizeof *m->files, e);
-    if (!m->files || (adapters && !(m->scales = arena_alloc(memory, 2 * n * sizeof *m->scales, e))))
+    checkpoint **files = arena_alloc(&m->o.out->names, n * sizeof *files, e);
+    double *lora = arena_alloc(&m->o.out->names, 2 * n * sizeof *lora, e);
+    all->models = files;
+    if (!files || !lora)
         return KV_E_MEMORY;
-    for (int64_t i = 0; i < m->models.n; i++) {
+    all->lora_scales = all->adapters ? lora : NULL;
+    all->lora_ranks = all->adapters ? lora + n : NULL;
+    for (size_t i = 0; i < n; i++) {
         const word *w = &m->models.items[i];
-        TRY(open_model(m, w, &m->files[i], e));
-        if (m->scales &&
-            adapter_config_read(w->text, &m->scales[i], &m->scales[m->models.n + i], e))
+        TRY(open_model(m, w, &files[i], e));
+        if (all->adapters && adapter_config_read(w->text, &lora[i], &lora[n + i], e))
             return unit_at(m->o.s, w->at, e);
     }
     return KV_OK;
@@ -597,7 +594,7 @@ static int open_all(merging *m, kv_err *e)
 /* The checkpoint that says which keys there are, of which types, and with which metadata. */
 static checkpoint *first_file(const merging *m)
 {
-    return m->base_file ? m->base_file : m->files[0];
+    return m->all.base ? m->all.base : m->all.models[0];
 }
 
 /* A pattern that matches no key may be a model, whose path has a mistake or stands behind a
@@ -628,8 +625,8 @@ static int check_patterns(merging *m, kv_err *e)
 /* Refuses to merge codes and scales each by themselves. */
 static int check_scales(merging *m, const ast *at, checkpoint *c, kv_err *e)
 {
-    for (int64_t i = 0; i < m->nkeys; i++) {
-        int64_t key = checkpoint_find(c, m->keys[i].name);
+    for (int64_t i = 0; i < m->all.nkeys; i++) {
+        int64_t key = checkpoint_find(c, m->all.keys[i].name);
         TRY(choose_check_all_scales(m->o.s, m->o.call, at, c, &key, 1, e));
     }
     return KV_OK;
@@ -643,9 +640,9 @@ static tensor_type type_of(merging *m, const checkpoint *from, int64_t i)
     const char *scaled;
     (void)tensor_values_scales(from, i, &scaled);
     for (int64_t k = 0; k < m->models.n && t->bytes <= t->elements && !scaled; k++) {
-        int64_t at = checkpoint_find(m->files[k], t->name);
+        int64_t at = checkpoint_find(m->all.models[k], t->name);
         if (at >= 0)
-            (void)tensor_values_scales(m->files[k], at, &scaled);
+            (void)tensor_values_scales(m->all.models[k], at, &scaled);
     }
     m->widens |= scaled != NULL;
     return target_type(&m->o, codes ? codes->name : t->name, scaled ? TENSOR_BF16 : t->type);
@@ -656,21 +653,23 @@ static int choose_all(merging *m, kv_err *e)
     const checkpoint *from = first_file(m);
     int64_t n = checkpoint_count(from);
     bool noted = false;
-    if (!(m->keys = arena_alloc(&m->o.out->names, (size_t)n * sizeof *m->keys, e)))
+    merge_key *keys = arena_alloc(&m->o.out->names, (size_t)n * sizeof *keys, e);
+    if (!keys)
         return KV_E_MEMORY;
+    m->all.keys = keys;
     for (int64_t i = 0; i < n; i++) {
         const tensor_info *t = checkpoint_at(from, i);
         if (!choose_takes(&m->o.chosen, t->name))
             continue;
-        m->keys[m->nkeys++] = (merge_key){t->name, type_of(m, from, i)};
+        keys[m->all.nkeys++] = (merge_key){t->name, type_of(m, from, i)};
         noted = noted || choose_tell_training(m->o.s, from, i);
     }
     TRY(check_patterns(m, e));
     TRY(choose_check_some(m->o.s, &m->o.chosen, e));
-    if (m->base_file)
-        TRY(check_scales(m, m->base.at, m->base_file, e));
+    if (m->all.base)
+        TRY(check_scales(m, m->base.at, m->all.base, e));
     for (int64_t i = 0; i < m->models.n; i++)
-        TRY(check_scales(m, m->models.items[i].at, m->files[i], e));
+        TRY(check_scales(m, m->models.items[i].at, m->all.models[i], e));
     return target_check_types(&m->o, e);
 }
 
@@ -680,12 +679,12 @@ static int choose_all(merging *m, kv_err *e)
 static decoded count_decoded(const merging *m)
 {
     decoded d = {0};
-    for (int64_t i = 0; i < m->nkeys; i++) {
+    for (int64_t i = 0; i < m->all.nkeys; i++) {
         checkpoint *by = NULL;
         int64_t of = 0;
-        for (int64_t k = m->base_file ? -1 : 0; k < m->models.n; k++) {
-            checkpoint *c = k < 0 ? m->base_file : m->files[k];
-            int64_t at = checkpoint_find(c, m->keys[i].name);
+        for (int k = m->all.base ? -1 : 0; k < m->all.nmodels; k++) {
+            checkpoint *c = k < 0 ? m->all.base : m->all.models[k];
+            int64_t at = checkpoint_find(c, m->all.keys[i].name);
             bool codes = at >= 0 && tensor_values_codes(c, at);
             if (at >= 0 && (!by || codes)) {
                 by = c;
@@ -706,9 +705,9 @@ static void tell_narrowed(const merging *m)
 {
     const tensor_info *first = NULL, *wider = NULL;
     int64_t n = 0;
-    for (int64_t i = 0; i < m->nkeys * m->models.n; i++) {
-        const merge_key *key = &m->keys[i / m->models.n];
-        checkpoint *from = first_file(m), *c = m->files[i % m->models.n];
+    for (int64_t i = 0; i < m->all.nkeys * m->models.n; i++) {
+        const merge_key *key = &m->all.keys[i / m->models.n];
+        checkpoint *from = first_file(m), *c = m->all.models[i % m->models.n];
         const tensor_info *was = checkpoint_at(from, checkpoint_find(from, key->name));
         int64_t at = was->type == key->type && was != first ? checkpoint_find(c, key->name) : -1;
         const tensor_info *t = at < 0 ? was : checkpoint_at(c, at);
@@ -746,24 +745,18 @@ static int at_word(merging *m, kv_err *e)
 static void warn_of_scales(const merging *m)
 {
     bool given = rule_params_has(&m->params, "scale") || !rule_reader(m->found.rule, "lora_scale");
-    for (int64_t i = 0; i < m->models.n && m->scales && !given; i++)
-        if (m->scales[m->models.n + i] == 0) /* no rank: no configuration */
+    for (int64_t i = 0; i < m->models.n && m->all.adapters && !given; i++)
+        if (m->all.lora_ranks[i] == 0) /* no rank: no configuration */
             session_warn(m->o.s, m->models.items[i].at,
                          "%s has no adapter_config.json, so its scale is 1: give alpha / r, such "
                          "as --scale 2",
                          m->models.items[i].text);
 }
 
-static const char *key_of(const void *keys, int64_t i, tensor_type *type)
-{
-    const merge_key *k = (const merge_key *)keys + i;
-    *type = k->type;
-    return k->name;
-}
-
 static int merge_all(merging *m, kv_err *e)
 {
     target *o = &m->o;
+    merge *all = &m->all;
     checkpoint *const from[] = {first_file(m)};
     const char *names[RULE_PARAMS_MAX], *texts[RULE_PARAMS_MAX];
     for (int i = 0; i < m->params.n; i++) {
@@ -771,45 +764,38 @@ static int merge_all(merging *m, kv_err *e)
         texts[i] = m->params.opts[i].value;
     }
     TRY(target_metadata(o, from, 1, e));
-    merge all = {.rule = m->found.rule,
-                 .src = &m->found.src,
-                 .names = names,
-                 .texts = texts,
-                 .nparams = m->params.n,
-                 .models = m->files,
-                 .nmodels = (int)m->models.n,
-                 .base = m->base_file,
-                 .weights = m->weights,
-                 .keeps_first = command_option_of(o->call, "keep-first") != NULL,
-                 .adapters = m->scales != NULL,
-                 .lora_scales = m->scales,
-                 .lora_ranks = m->scales ? m->scales + m->models.n : NULL,
-                 .keys = m->keys,
-                 .nkeys = m->nkeys,
-                 .metadata = o->metadata,
-                 .nmetadata = o->nmetadata,
-                 .lost = &o->lost,
-                 .progress = progress_bytes};
-    if (merge_check(&all, e))
+    all->rule = m->found.rule;
+    all->src = &m->found.src;
+    all->names = names;
+    all->texts = texts;
+    all->nparams = m->params.n;
+    all->keeps_first = command_option_of(o->call, "keep-first") != NULL;
+    all->metadata = o->metadata;
+    all->nmetadata = o->nmetadata;
+    all->lost = &o->lost;
+    all->progress = progress_bytes;
+    if (merge_check(all, e))
         return at_word(m, e);
     warn_of_scales(m);
     if (session_would(o->s, "write", o->to.text))
         return KV_OK;
-    TRY(target_begin(o, m->nkeys, e));
-    const checkpoint *folder = m->base_file && folder_files_has(m->base_file) ? m->base_file : NULL;
-    for (int64_t i = 0; i < m->models.n && !folder && !m->scales; i++) /* none of adapters */
-        folder = folder_files_has(m->files[i]) ? m->files[i] : NULL;
+    TRY(target_begin(o, all->nkeys, e));
+    for (int64_t i = 0; i < all->nkeys; i++)
+        o->keys[i] = (target_key){all->keys[i].name, all->keys[i].type};
+    const checkpoint *folder = all->base && folder_files_has(all->base) ? all->base : NULL;
+    for (int i = 0; i < all->nmodels && !folder && !all->adapters; i++) /* none of adapters */
+        folder = folder_files_has(all->models[i]) ? all->models[i] : NULL;
     const decoded values = count_decoded(m);
     o->beside.unquantised = values.scaled > 0; /* other codes are refused */
-    o->beside.folded = m->scales != NULL;
+    o->beside.folded = all->adapters;
     target_plan_files(o, folder);
     if (m->widens && !o->beside.dtype)
         o->beside.dtype = folder_files_dtype(TENSOR_BF16);
-    if (PROGRESS("merge", 0, merge_run(&all, o->to.text, &o->how, e)))
+    if (PROGRESS("merge", 0, merge_run(all, o->to.text, &o->how, e)))
         return unit_at(o->s, o->to.at, e);
     choose_tell_decoded(o->s, &values, NULL);
     tell_narrowed(m);
-    return target_end(o, key_of, m->keys, m->nkeys, e);
+    return target_end(o, e);
 }
 
 int cmd_merge(session *s, const ast *call, result *out, kv_err *e)
@@ -821,9 +807,9 @@ int cmd_merge(session *s, const ast *call, result *out, kv_err *e)
                  ? (int)e->code
                  : KV_OK;
     rc = target_release(&m.o, rc, e);
-    for (int64_t i = 0; m.files && i < m.models.n; i++)
-        checkpoint_close(m.files[i]);
-    checkpoint_close(m.base_file);
+    for (int i = 0; m.all.models && i < m.all.nmodels; i++)
+        checkpoint_close(m.all.models[i]);
+    checkpoint_close(m.all.base);
     merge_found_release(s, &m.found, rc != KV_OK);
     rule_params_release(&m.params);
     return rc;
@@ -873,7 +859,7 @@ int cmd_merge_check(const source *src, const ast *call, const map *types, kv_err
 {
     merge_found f = {0};
     (void)types;
-    int rc = merge_find_literal(src, call, &f, e);
+    int rc = merge_find(NULL, src, call, &f, e);
     if (rc == KV_OK && f.rule)
         rc = merge_words_check(src, call, &f, e);
     if (rc == KV_OK)

@@ -86,7 +86,8 @@ int target_check_types(const target *o, kv_err *e)
 
 /* ---- Metadata -------------------------------------------------------------------------------- */
 
-int target_text(target *o, const char *name, const char *text, kv_err *e)
+/* Adds a text to the metadata, or puts it in the place of the one with this name. */
+static int target_text(target *o, const char *name, const char *text, kv_err *e)
 {
     int64_t at = 0;
     arena *names = &o->out->names;
@@ -231,25 +232,25 @@ int target_begin(target *o, int64_t n, kv_err *e)
 {
     o->lost.strict = command_option_of(o->call, "strict") != NULL;
     o->lost.keys = mem_zalloc(n, sizeof *o->lost.keys, e);
-    return o->lost.keys ? KV_OK : KV_E_MEMORY;
+    o->keys = arena_alloc(&o->out->names, (size_t)n * sizeof *o->keys, e);
+    o->nkeys = n;
+    return o->lost.keys && o->keys ? KV_OK : KV_E_MEMORY;
 }
 
 /* "3 elements of 2 keys became inf (w, lm_head)", behind what is there. */
-static void put_lost(buf *text, const losses *l, int kind, target_key *key_of, const void *keys,
-                     int64_t n)
+static void put_lost(buf *text, const target *o, int kind)
 {
     own_buf names = {0};
     int64_t elements = 0, of = 0;
-    tensor_type type = TENSOR_F4, first = TENSOR_F4;
-    for (int64_t i = 0; i < n; i++) {
-        int64_t here = l->keys[i].count[kind];
+    tensor_type first = TENSOR_F4;
+    for (int64_t i = 0; i < o->nkeys; i++) {
+        int64_t here = o->lost.keys[i].count[kind];
         if (here == 0)
             continue;
-        const char *name = key_of(keys, i, &type);
         if (of == 0)
-            first = type;
+            first = o->keys[i].type;
         if (of < LOST_NAMES)
-            buf_printf(&names, "%s%.80s", of ? ", " : "", name);
+            buf_printf(&names, "%s%.80s", of ? ", " : "", o->keys[i].name);
         elements += here;
         of++;
     }
@@ -300,31 +301,29 @@ int about_add(result *out, const char *name, value v, kv_err *e)
     return rows_add(&out->summary, v, e);
 }
 
-static int lost_record(const losses *l, target_key *key_of, const void *keys, int64_t n,
-                       result *out, kv_err *e)
+static int lost_record(const target *o, kv_err *e)
 {
     static const char *const fields[] = {"inf", "nan", "saturated", "rounded", "fraction"};
     int64_t sums[LOSSES_KINDS] = {0}, of = 0;
     own_value dict = value_none();
     own_value names = value_none();
-    tensor_type type;
-    for (int64_t i = 0; i < n; i++) {
+    for (int64_t i = 0; i < o->nkeys; i++) {
         for (int k = 0; k < LOSSES_KINDS; k++)
-            sums[k] += l->keys[i].count[k];
-        of += has_lost(&l->keys[i]);
+            sums[k] += o->lost.keys[i].count[k];
+        of += has_lost(&o->lost.keys[i]);
     }
     TRY(dict_new(&dict, e));
     for (int k = 0; k < LOSSES_KINDS; k++)
         TRY(set_lost(dict, fields[k], value_int(sums[k]), e));
     TRY(value_list_new(&names, VALUE_TUPLE, of, e));
-    for (int64_t i = 0, at = 0; i < n; i++)
-        if (has_lost(&l->keys[i]))
-            TRY(value_text(&names.u.list->items[at++], key_of(keys, i, &type), e));
+    for (int64_t i = 0, at = 0; i < o->nkeys; i++)
+        if (has_lost(&o->lost.keys[i]))
+            TRY(value_text(&names.u.list->items[at++], o->keys[i].name, e));
     TRY(set_lost(dict, "keys", names, e));
-    return about_add(out, "lost", value_ref(dict), e);
+    return about_add(o->out, "lost", value_ref(dict), e);
 }
 
-int target_end(target *o, target_key *key_of, const void *keys, int64_t n, kv_err *e)
+int target_end(target *o, kv_err *e)
 {
     session *s = o->s;
     own_buf text = {0};
@@ -332,14 +331,15 @@ int target_end(target *o, target_key *key_of, const void *keys, int64_t n, kv_er
     /* Scripts stay silent unless -v was given. */
     bool typed = s->unit->src.name[0] == '<' && isatty(STDERR_FILENO) && !s->out.quiet;
     if (typed || s->out.verbose)
-        terminal_say("wrote %s: %lld key%s", o->to.text, (long long)n, n == 1 ? "" : "s");
+        terminal_say("wrote %s: %lld key%s", o->to.text, (long long)o->nkeys,
+                     o->nkeys == 1 ? "" : "s");
     for (int k = 0; k < LOSSES_KINDS; k++)
-        put_lost(&text, &o->lost, k, key_of, keys, n);
+        put_lost(&text, o, k);
     TRY(buf_check(&text, e));
     if (text.len == 0)
         return KV_OK;
     session_warn(s, o->call, "%s", buf_text(&text));
-    return lost_record(&o->lost, key_of, keys, n, o->out, e);
+    return lost_record(o, e);
 }
 
 /* ---- Files of a model ------------------------------------------------------------------------ */

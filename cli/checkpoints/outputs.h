@@ -20,6 +20,12 @@ typedef struct type_rules {
     first_names seen;
 } type_rules;
 
+/* A key of the output: its name there, and its type. */
+typedef struct target_key {
+    const char *name;
+    tensor_type type;
+} target_key;
+
 /* Begins with only the first four set. */
 typedef struct target {
     session *s;
@@ -33,6 +39,8 @@ typedef struct target {
     checkpoint_text *texts; /* owned: where target_metadata has put them */
     checkpoint_out_options how;
     losses lost;
+    target_key *keys; /* of the output, for what is said of losses */
+    int64_t nkeys;
     folder_files beside; /* what it gets besides weights */
 } target;
 
@@ -52,10 +60,6 @@ int target_check_metadata(const target *o, kv_err *e);
  * is an error, and so is one that --safe forbids. Errors: usage, unsupported, at the word. */
 int target_check_path(const target *o, kv_err *e);
 
-/* Adds a text to the metadata, or puts it in the place of the one with this name. Copies both.
- * Error: memory. */
-int target_text(target *o, const char *name, const char *text, kv_err *e);
-
 /* Puts the metadata of the inputs in front, unless the command has --drop-metadata. Error:
  * memory. */
 int target_metadata(target *o, checkpoint *const *inputs, int n, kv_err *e);
@@ -74,17 +78,13 @@ int target_check_types(const target *o, kv_err *e);
  * a folder, c one too, and the command has no --weights-only. */
 void target_plan_files(target *o, const checkpoint *c);
 
-/* Begins to count what an output of n keys loses (tensors/conversion.h); with --strict nothing may
- * be lost. Error: memory. */
+/* Begins to count what an output of n keys loses (tensors/conversion.h), which the caller puts into
+ * o->keys; with --strict nothing may be lost. Error: memory. */
 int target_begin(target *o, int64_t n, kv_err *e);
 
-/* Key i of an output: its name there, and its type. */
-typedef const char *target_key(const void *keys, int64_t i, tensor_type *type);
-
 /* It is written. Notes metadata that its format holds none of, and warns of what was lost, in one
- * line; --json has it as about.lost. keys: for key_of. Who typed the command at a terminal reads
- * what was written. */
-int target_end(target *o, target_key *key_of, const void *keys, int64_t n, kv_err *e);
+ * line; --json has it as about.lost. Who typed the command at a terminal reads what was written. */
+int target_end(target *o, kv_err *e);
 
 /* Says which files were copied, in one line, and to --json; a warning where config.json is odd.
  * Releases o. rc says how the command went. Returns rc, or an error of its own. */

@@ -432,10 +432,9 @@ int cmd_info(session *s, const ast *call, result *out, kv_err *e)
     kv *store;
     own_key_list keys = {0};
     const key_list *some = call->kid[0] ? &keys : NULL;
-    buf text = {0};
-    rows table = {0};
+    own_buf text = {0};
+    own_rows table = {0};
     bool states = command_option_of(call, "states") != NULL;
-    int rc = KV_OK;
     if (command_option_of(call, "metrics"))
         return info_metrics(s, call, out, e);
     TRY(session_store(s, &store, e));
@@ -444,23 +443,20 @@ int cmd_info(session *s, const ast *call, result *out, kv_err *e)
     TRY(some ? eval_keys(s, call->kid[0], &keys, e) : KV_OK);
     if (states || !some) {
         out->summary = (rows){pair, 2, NULL, 0, 0};
-        rc = states ? kv_describe(store, "optimizer", add_optimizer_field, &out->summary, e)
-                    : kv_describe(store, "store", add_field, &out->summary, e);
-        if (rc == KV_OK) {
-            /* "type local, rank 0, …" */
-            for (int64_t i = 0; i < out->summary.n; i++) {
-                buf_add(&text, i == 0 ? "" : i % 2 ? " " : ", ");
-                value_print(&text, out->summary.cells[i], false);
-            }
-            buf_char(&text, '\n');
+        TRY(states ? kv_describe(store, "optimizer", add_optimizer_field, &out->summary, e)
+                   : kv_describe(store, "store", add_field, &out->summary, e));
+        /* "type local, rank 0, …" */
+        for (int64_t i = 0; i < out->summary.n; i++) {
+            buf_add(&text, i == 0 ? "" : i % 2 ? " " : ", ");
+            value_print(&text, out->summary.cells[i], false);
         }
+        buf_char(&text, '\n');
     }
-    if (rc == KV_OK && (rc = states ? states_table(store, &table, some, e)
-                                    : add_infos(store, &table, some, e)) != KV_OK) {
+    if (states ? states_table(store, &table, some, e) : add_infos(store, &table, some, e)) {
         pairs_suggest(store, e);
-        unit_at(s, some ? call->kid[0] : call, e);
+        return unit_at(s, some ? call->kid[0] : call, e);
     }
-    return result_table(out, &text, &table, rc, e);
+    return result_table(out, &text, &table, KV_OK, e);
 }
 
 /* ---- vars ---- */

@@ -491,11 +491,9 @@ static int since_pull(session *s, const ast *call, kv *store, const key_list *ke
     const ast *since = command_option_of(call, "since");
     own_value v = value_none();
     own_mem int64_t *rounds = mem_alloc(p->n, sizeof *rounds, e);
-    int rc = rounds ? eval(s, since, &v, e) : KV_E_MEMORY;
-    if (rc == KV_OK)
-        rc = read_rounds(v, keys, p, rounds, e);
-    if (rc == KV_OK)
-        rc = kv_pull_since(store, p->keys, p->n, p->arrays, rounds, how, e);
+    TRY(rounds ? eval(s, since, &v, e) : KV_E_MEMORY);
+    int rc = read_rounds(v, keys, p, rounds, e);
+    rc = rc ? rc : kv_pull_since(store, p->keys, p->n, p->arrays, rounds, how, e);
     if (rc == KV_E_VALUE || rc == KV_E_DTYPE)
         unit_at(s, since, e);
     return rc || p->n == 0 ? rc : give_rounds(keys, p, rounds, out, e);
@@ -733,10 +731,8 @@ int cmd_push(session *s, const ast *call, result *out, kv_err *e)
 
 int cmd_pushpull(session *s, const ast *call, result *out, kv_err *e)
 {
-    call_outs to = command_option_of(call, "out") ? NO_OUTS : IN_PLACE;
-    for (uint32_t i = 0; i < call->n; i++)
-        if (call->kid[i] && call->kid[i]->kind == STMT_REDIRECT)
-            to = NEW_OUTS;
+    bool sent = command_redirect_of(call, true) || command_redirect_of(call, false);
+    call_outs to = sent ? NEW_OUTS : command_option_of(call, "out") ? NO_OUTS : IN_PLACE;
     return call_with_pairs(s, call, false, to, kv_pushpull, out, e);
 }
 

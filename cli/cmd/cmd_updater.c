@@ -57,14 +57,12 @@ int check_type(const source *src, const ast *call, const map *types, kv_err *e)
 /* A new store refuses the parameters that the optimizer does not take. */
 int check_compression(const source *src, const ast *call, const map *types, kv_err *e)
 {
-    kv *store = NULL;
+    own_store *store = NULL;
     kv_opt type = {"type", literal(call->kid[0])};
     (void)types;
-    if (!type.value || kv_create("device", NULL, 0, &store, e))
-        return e->code;
-    int rc = kv_set_gradient_compression(store, &type, 1, e);
-    kv_free(store);
-    return rc ? at(src, call->kid[0], e) : KV_OK;
+    TRY(type.value ? kv_create("device", NULL, 0, &store, e) : KV_OK);
+    return store && kv_set_gradient_compression(store, &type, 1, e) ? at(src, call->kid[0], e)
+                                                                    : KV_OK;
 }
 
 /* set-optimizer --update leaves the endings of names that decay as they are. */
@@ -85,12 +83,10 @@ static int check_update(const source *src, const ast *call, kv_err *e)
 int check_params(const source *src, const ast *call, const map *types, kv_err *e)
 {
     const char *word = literal(call->kid[0]);
-    kv *store = NULL;
-    int rc = KV_OK;
+    own_store *store = NULL;
     (void)types;
-    if (word && optimizer_text(word) && (rc = kv_create(NULL, NULL, 0, &store, e)))
-        return rc;
-    for (uint32_t i = 1; i < call->n && store && !rc; i++) {
+    TRY(word && optimizer_text(word) ? kv_create(NULL, NULL, 0, &store, e) : KV_OK);
+    for (uint32_t i = 1; i < call->n && store; i++) {
         const ast *kid = call->kid[i];
         kv_err why = {0};
         if (!kid || kid->kind != STMT_OPTION || strcmp(kid->u.text, "update") == 0 ||
@@ -106,10 +102,9 @@ int check_params(const source *src, const ast *call, const map *types, kv_err *e
             continue;
         *e = why;
         kv_err_hint(e, "help optimizer %s lists its parameters", word); /* unless one is close */
-        rc = at(src, kid, e);
+        return at(src, kid, e);
     }
-    kv_free(store);
-    return rc ? rc : check_update(src, call, e);
+    return check_update(src, call, e);
 }
 
 int check_capability(const source *src, const ast *call, const map *types, kv_err *e)
@@ -179,96 +174,63 @@ int cmd_load_states(session *s, const ast *call, result *out, kv_err *e)
 
 /* ---- Compression ---- */
 
-/* The compression that is asked for: a word or, as MXNet has it, a dict in a variable, and the
- * options. */
-typedef struct compression {
-    value type, threshold; /* none: not given */
-    bool pull;
-} compression;
-
-/* {'type': '2bit', 'threshold': 0.5} */
-static int take_dict(session *s, const ast *node, value dict, compression *out, kv_err *e)
+/* {'type': '2bit', 'threshold': 0.5}, as MXNet has it. type, threshold: borrowed from the dict. */
+static int take_dict(session *s, const ast *node, value dict, value *type, value *threshold,
+                     bool *pull, kv_err *e)
 {
-    const value_list *l = dict.u.list;
     dict_settle(dict);
-    for (int64_t i = 0; i < l->n; i += 2) {
-        const char *key = l->items[i].kind == VALUE_TEXT ? l->items[i].u.text : "";
+    const value *item = dict.u.list->items;
+    *type = value_none();
+    for (int64_t i = 0; i < dict_count(dict); i++, item += 2) {
+        const char *key = item->kind == VALUE_TEXT ? item->u.text : "";
         if (strcmp(key, "type") == 0)
-            out->type = value_ref(l->items[i + 1]);
+            *type = item[1];
         else if (strcmp(key, "threshold") == 0)
-            out->threshold = value_ref(l->items[i + 1]);
+            *threshold = item[1];
         else if (strcmp(key, "pull") == 0)
-            TRY(eval_truth(l->items[i + 1], &out->pull, e));
+            TRY(eval_truth(item[1], pull, e));
         else
             return unit_err(s, node, e, KV_E_USAGE, "the compression has no parameter `%s`", key);
     }
     return KV_OK;
 }
 
-static int read_compression(session *s, const ast *call, compression *out, kv_err *e)
-{
-    const ast *node = call->kid[0], *threshold = command_option_of(call, "threshold");
-    own_value v = value_none();
-    out->pull = command_option_of(call, "pull") != NULL;
-    TRY(eval(s, node, &v, e));
-    TRY(v.kind == VALUE_DICT ? take_dict(s, node, v, out, e) : value_give(&out->type, &v));
-    if (out->type.kind != VALUE_TEXT) {
-        unit_err(s, node, e, KV_E_DTYPE, "a type of compression is a text, not %s",
-                 value_kind_name(out->type));
-        return kv_err_hint(e, "2bit, 1bit or none; {'type': '2bit', 'threshold': 0.5}");
-    }
-    if (!threshold)
-        return KV_OK;
-    value_release(&out->threshold);
-    return eval(s, threshold, &out->threshold, e);
-}
-
-/* The threshold as the library takes it, a text. */
-static int threshold_text(session *s, const ast *node, value v, buf *out, kv_err *e)
-{
-    char number[NUM_TEXT_MAX];
-    if (v.kind == VALUE_FLOAT) {
-        num_repr(number, v.u.number, NUM_BINARY64);
-        buf_add(out, number);
-    } else if (v.kind == VALUE_INT || v.kind == VALUE_TEXT) {
-        value_print(out, v, false);
-    } else {
-        return unit_err(s, node, e, KV_E_DTYPE, "a threshold is a number, not %s",
-                        value_kind_name(v));
-    }
-    return buf_check(out, e);
-}
-
 int cmd_set_gradient_compression(session *s, const ast *call, result *out, kv_err *e)
 {
-    const ast *given = command_option_of(call, "threshold"),
-              *node = given ? given : call->kid[0]; /* else it is in a dict */
-    compression c = {0};
+    const ast *node = call->kid[0], *option = command_option_of(call, "threshold");
+    own_value given = value_none(), own = value_none(), text = value_none();
+    bool pull = command_option_of(call, "pull") != NULL;
     kv *store;
-    own_buf text = {0};
     (void)out;
-    if (session_store(s, &store, e))
-        return e->code;
-    int rc = read_compression(s, call, &c, e);
-    bool threshold = c.threshold.kind != VALUE_NONE;
-    if (rc == KV_OK && threshold)
-        rc = threshold_text(s, node, c.threshold, &text, e);
-    if (rc == KV_OK) {
-        kv_opt params[3] = {{"type", c.type.u.text}, {"threshold", buf_text(&text)}};
-        int n = threshold ? 2 : 1;
-        if (c.pull)
-            params[n++] = (kv_opt){"pull", "true"};
-        rc = kv_set_gradient_compression(store, params, n, e);
-        /* A wrong parameter stands in its option, else in the first word. If none is wrong the
-         * store or its keys are the reason. */
-        bool wrong = e->option > 0 && e->option <= n;
-        const ast *place = wrong ? command_option_of(call, params[e->option - 1].name) : call;
-        if (rc)
-            unit_at(s, place ? place : call->kid[0], e);
+    TRY(session_store(s, &store, e));
+    TRY(eval(s, node, &given, e));
+    value type = given, threshold = value_none();
+    TRY(given.kind == VALUE_DICT ? take_dict(s, node, given, &type, &threshold, &pull, e) : KV_OK);
+    if (type.kind != VALUE_TEXT) {
+        unit_err(s, node, e, KV_E_DTYPE, "a type of compression is a text, not %s",
+                 value_kind_name(type));
+        return kv_err_hint(e, "2bit, 1bit or none; {'type': '2bit', 'threshold': 0.5}");
     }
-    value_release(&c.type);
-    value_release(&c.threshold);
-    return rc;
+    TRY(option ? eval(s, option, &own, e) : KV_OK);
+    threshold = option ? own : threshold;
+    kv_opt params[3] = {{"type", type.u.text}};
+    int n = 1;
+    if (threshold.kind != VALUE_NONE) {
+        if (!value_is_scalar(threshold) || threshold.kind == VALUE_BOOL)
+            return unit_err(s, option ? option : node, e, KV_E_DTYPE,
+                            "a threshold is a number, not %s", value_kind_name(threshold));
+        TRY(follow_text(&text, threshold, false, e));
+        params[n++] = (kv_opt){"threshold", text.u.text};
+    }
+    if (pull)
+        params[n++] = (kv_opt){"pull", "true"};
+    if (kv_set_gradient_compression(store, params, n, e) == KV_OK)
+        return KV_OK;
+    /* A wrong parameter stands in its option, else in the first word. If none is wrong the store or
+     * its keys are the reason. */
+    bool wrong = e->option > 0 && e->option <= n;
+    const ast *place = wrong ? command_option_of(call, params[e->option - 1].name) : call;
+    return unit_at(s, place ? place : node, e);
 }
 
 /* ---- register ---- */
@@ -449,49 +411,43 @@ static void note_unread(session *s, const rule_text *r, const rule_params *p)
         }
 }
 
+static void rule_release(kv_rule **r)
+{
+    kv_rule_free(*r);
+}
+
 /* Hands the text of a rule, with its place and the variables that it reads, to the store. */
 static int set_rule(session *s, kv *store, const rule_text *r, rule_params *p, kv_err *e)
 {
     int line, col;
-    kv_rule *made = NULL;
-    followed_names f = {0};
+    OWN(rule_release) kv_rule *made = NULL;
+    OWN(follow_release) followed_names f = {0};
     const source *src = &r->unit->src;
-    char *text = mem_text(src->text + r->rule->pos, r->rule->end - r->rule->pos, e);
+    own_mem char *text = mem_text(src->text + r->rule->pos, r->rule->end - r->rule->pos, e);
     if (!text)
         return KV_E_MEMORY;
     source_locate(src, r->rule->pos, &line, &col);
-    int rc = kv_rule_new(&made, text, src->name, line, col, e);
-    if (rc == KV_OK)
-        rc = rule_variables_take(s, r, p, &f, e);
-    if (rc == KV_OK)
-        rc = kv_set_rule(store, made, p->opts, p->n, e);
-    if (rc == KV_OK) {
-        follow_use(s, &f, r->rule->nnames ? r->rule->names[0] : "{ … }");
-        note_unused(s, store, p);
-        note_unread(s, r, p);
-        rule_variables_warn(s, r, p);
-    }
-    follow_release(&f);
-    kv_rule_free(made);
-    mem_free(text);
-    return rc;
+    TRY(kv_rule_new(&made, text, src->name, line, col, e));
+    TRY(rule_variables_take(s, r, p, &f, e));
+    TRY(kv_set_rule(store, made, p->opts, p->n, e));
+    follow_use(s, &f, r->rule->nnames ? r->rule->names[0] : "{ … }");
+    note_unused(s, store, p);
+    note_unread(s, r, p);
+    rule_variables_warn(s, r, p);
+    return KV_OK;
 }
 
 /* An optimizer of the library, or none. */
 static int set_optimizer(session *s, kv *store, const char *name, const rule_params *p, kv_err *e)
 {
-    int rc;
-    if (strcmp(name, "assign") != 0)
-        rc = kv_set_optimizer(store, name, p->opts, p->n, e);
-    else if (p->n > 0)
-        rc = kv_err_set(e, KV_E_USAGE, "assign has no parameters");
-    else
-        rc = kv_set_updater(store, NULL, NULL, NULL, e);
-    if (rc == KV_OK) {
-        follow_use(s, &(followed_names){0}, name);
-        note_unused(s, store, p);
-    }
-    return rc;
+    bool none = strcmp(name, "assign") == 0;
+    if (none && p->n > 0)
+        return kv_err_set(e, KV_E_USAGE, "assign has no parameters");
+    TRY(none ? kv_set_updater(store, NULL, NULL, NULL, e)
+             : kv_set_optimizer(store, name, p->opts, p->n, e));
+    follow_use(s, &(followed_names){0}, name);
+    note_unused(s, store, p);
+    return KV_OK;
 }
 
 /* An optimizer that a variable holds; the command may add parameters. */

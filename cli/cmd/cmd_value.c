@@ -160,7 +160,7 @@ static void add_number(buf *out, double x, kv_dtype dtype)
 
 /* One side of a comparison: its numbers as doubles. */
 typedef struct side {
-    value v;        /* as it was */
+    value v;        /* as it was; borrowed */
     kv_array *a;    /* as an array */
     kv_array *wide; /* float64 */
     const double *x;
@@ -168,7 +168,6 @@ typedef struct side {
 
 static void side_release(side *s)
 {
-    value_release(&s->v);
     kv_array_unref(s->a);
     kv_array_unref(s->wide);
 }
@@ -220,7 +219,7 @@ typedef struct difference {
     const kv_array *shaped; /* the side that has the shape of the result */
     int64_t n, wrong;       /* the number of elements, and of failed comparisons */
     int64_t shown[SHOWN_DIFFERENCES]; /* the first of them */
-    int64_t first, worst;   /* -1: none */
+    int64_t worst;
     double most;            /* the largest difference; NaN when there is one */
 } difference;
 
@@ -228,8 +227,7 @@ typedef struct difference {
 static difference find_difference(buf *out, const asked *ask, const side *l, const side *r)
 {
     int64_t nl = kv_array_size(l->a), nr = kv_array_size(r->a);
-    difference d = {.shaped = nl >= nr ? l->a : r->a, .n = nl > nr ? nl : nr, .first = -1,
-                    .worst = -1, .most = -1};
+    difference d = {.shaped = nl >= nr ? l->a : r->a, .n = nl > nr ? nl : nr, .most = -1};
     for (int64_t i = 0; i < d.n; i++) {
         double a = l->x[nl == 1 ? 0 : i], b = r->x[nr == 1 ? 0 : i], far = fabs(a - b);
         if (holds(ask, a, b))
@@ -245,8 +243,6 @@ static difference find_difference(buf *out, const asked *ask, const side *l, con
             add_number(out, b, kv_array_dtype(r->a));
             buf_char(out, '\n');
         }
-        if (d.first < 0)
-            d.first = i;
         if (far > d.most || (isnan(far) && !isnan(d.most))) {
             d.most = far;
             d.worst = i;
@@ -298,7 +294,7 @@ static void give_sides(comparison *out, const side *l, const side *r, const diff
     out->made = true;
     out->left = value_ref(l->v);
     out->right = value_ref(r->v);
-    if (d->first < 0 || index_value(&out->index, d->shaped, d->first, &unused))
+    if (d->wrong == 0 || index_value(&out->index, d->shaped, d->shown[0], &unused))
         return;
     out->max_diff = value_float(d->most);
     if (d->n > 1)
@@ -308,9 +304,8 @@ static void give_sides(comparison *out, const side *l, const side *r, const diff
 /* Both sides of a comparison or of allclose(a, b), for the report. */
 static void describe_failure(session *s, const asked *ask, comparison *out)
 {
-    OWN(side_release) side l = {.v = value_ref(ask->sides[0])};
-    OWN(side_release) side r = {.v = value_ref(ask->sides[1])};
-    difference d = {.first = -1};
+    OWN(side_release) side l = {.v = ask->sides[0]}, r = {.v = ask->sides[1]};
+    difference d = {0};
     bool exact = value_is_number(l.v) && value_is_number(r.v);
     if (side_read(&l, r.v, ask->op, exact) && side_read(&r, l.v, ask->op, exact)) {
         int64_t nl = kv_array_size(l.a), nr = kv_array_size(r.a);
@@ -318,7 +313,7 @@ static void describe_failure(session *s, const asked *ask, comparison *out)
         describe_side(&s->detail, "right", &r);
         if (kv_array_same_shape(l.a, r.a) || nl == 1 || nr == 1)
             d = find_difference(&s->detail, ask, &l, &r);
-        if (d.n > 1 && d.worst >= 0) {
+        if (d.n > 1 && d.wrong > 0) {
             buf_printf(&s->detail, "  %lld of %lld element%s %s; the largest difference is ",
                        (long long)d.wrong, (long long)d.n, d.n == 1 ? "" : "s",
                        d.wrong == 1 ? "fails" : "fail");

@@ -58,8 +58,7 @@ static void note_lack(buf *out, const kv_err *e)
     out->failed = out->failed || e->code == KV_E_MEMORY;
 }
 
-/* The stored array of a key, as a dense one. */
-static int pull_stored(kv_array **out, kv *store, kv_key key, kv_err *e)
+int pull_stored(kv_array **out, kv *store, kv_key key, kv_err *e)
 {
     kv_info info;
     own_array *a = NULL;
@@ -99,15 +98,10 @@ static int pushed_sum(kv_array **out, kv *store, kv_key key, const pairs *p, kv_
     return pull_stored(out, store, key, e);
 }
 
-static void store_release(kv **store)
-{
-    kv_free(*store);
-}
-
 /* The sum in a scratch store whose key is like the one of `of`. */
 static int scratch_sum(kv_array **out, kv *of, kv_key key, const pairs *p, kv_err *e)
 {
-    OWN(store_release) kv *scratch = NULL;
+    own_store *scratch = NULL;
     kv_info info;
     own_array *zeros = NULL;
     TRY(kv_create("local", NULL, 0, &scratch, e));
@@ -249,19 +243,10 @@ static void add_place(buf *out, kv_array *like, int64_t i)
 
 /* ---- Steps ---- */
 
-typedef struct steps {
-    buf *out;
-    explainer *x;
-    int n;          /* steps so far */
-    int64_t key_at; /* of the keys */
-    kv_key key;
-    int64_t at;     /* the element that is followed */
-} steps;
-
-static buf *step(steps *t)
+static buf *step(followed_key *t)
 {
-    buf_printf(t->out, "  %d. ", ++t->n);
-    return t->out;
+    buf_printf(&t->out, "  %d. ", ++t->n);
+    return &t->out;
 }
 
 /* "workers 0, 1 and 2", without the one called `but`. */
@@ -276,7 +261,7 @@ static void add_workers(buf *out, int workers, int but)
     }
 }
 
-static int64_t count_values(const steps *t, const pairs *p)
+static int64_t count_values(const followed_key *t, const pairs *p)
 {
     int64_t n = 0;
     for (int64_t i = 0; i < p->n; i++)
@@ -285,7 +270,7 @@ static int64_t count_values(const steps *t, const pairs *p)
 }
 
 /* "1 from gpu(0), 1 from gpu(1)"; or with sum "1 + 1". */
-static void add_values(steps *t, bool sum)
+static void add_values(followed_key *t, bool sum)
 {
     const pairs *p = t->x->values;
     char ctx[KV_CTX_TEXT];
@@ -294,19 +279,19 @@ static void add_values(steps *t, bool sum)
         if (!map_same_key(&p->keys[i], &t->key))
             continue;
         if (shown == VALUES_SHOWN) {
-            buf_printf(t->out, sum ? " + … (%lld more)" : ", … (%lld more)",
+            buf_printf(&t->out, sum ? " + … (%lld more)" : ", … (%lld more)",
                        (long long)(n - shown));
             break;
         }
-        buf_add(t->out, shown++ == 0 ? "" : sum ? " + " : ", ");
-        add_element(t->out, p->arrays[i], t->at);
+        buf_add(&t->out, shown++ == 0 ? "" : sum ? " + " : ", ");
+        add_element(&t->out, p->arrays[i], t->at);
         if (!sum)
-            buf_printf(t->out, " from %s", kv_ctx_text(ctx, kv_array_ctx(p->arrays[i])));
+            buf_printf(&t->out, " from %s", kv_ctx_text(ctx, kv_array_ctx(p->arrays[i])));
     }
 }
 
 /* Tells which values come in. Returns how many. */
-static int64_t tell_incoming(steps *t)
+static int64_t tell_incoming(followed_key *t)
 {
     int64_t n = count_values(t, t->x->values);
     if (n == 1)
@@ -314,14 +299,14 @@ static int64_t tell_incoming(steps *t)
     else
         buf_printf(step(t), "%lld values come in: ", (long long)n);
     add_values(t, false);
-    buf_char(t->out, '\n');
+    buf_char(&t->out, '\n');
     return n;
 }
 
-static void tell_sum(steps *t)
+static void tell_sum(followed_key *t)
 {
     int64_t n = tell_incoming(t);
-    kv_array *input = t->x->input[t->key_at];
+    kv_array *input = t->input;
     char how[64];
     const char *compression = compression_of(t->x->store, how);
     if (compression) {
@@ -329,8 +314,8 @@ static void tell_sum(steps *t)
                    "each becomes a code (%s), what that leaves out waits for the next push",
                    compression);
         if (input) {
-            buf_add(t->out, ": the codes add up to ");
-            add_element(t->out, input, t->at);
+            buf_add(&t->out, ": the codes add up to ");
+            add_element(&t->out, input, t->at);
         }
     } else if (n == 1) {
         buf_add(step(t), "it is the only one, so it is the sum");
@@ -338,28 +323,28 @@ static void tell_sum(steps *t)
         buf_add(step(t), "they are summed from left to right: ");
         add_values(t, true);
         if (input) {
-            buf_add(t->out, " = ");
-            add_element(t->out, input, t->at);
+            buf_add(&t->out, " = ");
+            add_element(&t->out, input, t->at);
         }
     }
-    buf_char(t->out, '\n');
+    buf_char(&t->out, '\n');
 }
 
 /* Tells the work of the updater, on this machine or on a server. */
-static void tell_updater(steps *t, bool here)
+static void tell_updater(followed_key *t, bool here)
 {
-    kv_array *before = t->x->before[t->key_at], *input = t->x->input[t->key_at];
+    kv_array *before = t->before, *input = t->input;
     char name[64], norm[64];
     describe(t->x->store, "updater", name);
     if (strcmp(name, "assign") == 0) {
         buf_add(step(t), "no updater is set, so the sum ");
         if (here && !before)
-            buf_add(t->out, "becomes the first value of the key");
+            buf_add(&t->out, "becomes the first value of the key");
         else
-            buf_add(t->out, here ? "replaces what was stored, " : "replaces what was stored");
+            buf_add(&t->out, here ? "replaces what was stored, " : "replaces what was stored");
         if (here && before)
-            add_element(t->out, before, t->at);
-        buf_char(t->out, '\n');
+            add_element(&t->out, before, t->at);
+        buf_char(&t->out, '\n');
         return;
     }
     describe(t->x->store, "clip_global_norm", norm);
@@ -370,36 +355,36 @@ static void tell_updater(steps *t, bool here)
     }
     buf_printf(step(t), "the updater, %s, runs", strcmp(name, "rule") == 0 ? "a rule" : name);
     if (here && input) {
-        buf_add(t->out, " with input ");
-        add_element(t->out, input, t->at);
-        buf_add(t->out, " and stored ");
-        add_element(t->out, before, t->at);
+        buf_add(&t->out, " with input ");
+        add_element(&t->out, input, t->at);
+        buf_add(&t->out, " and stored ");
+        add_element(&t->out, before, t->at);
     }
-    buf_add(t->out, ":\n");
-    size_t from = t->out->len;
-    add_rule(t->out, t->x->store);
-    if (t->out->len == from && t->out->len >= 2 && t->out->data[from - 2] == ':') {
-        t->out->len -= 2; /* the rule is long */
-        buf_printf(t->out, " (help optimizer %s shows it)\n", name);
+    buf_add(&t->out, ":\n");
+    size_t from = t->out.len;
+    add_rule(&t->out, t->x->store);
+    if (t->out.len == from && t->out.len >= 2 && t->out.data[from - 2] == ':') {
+        t->out.len -= 2; /* the rule is long */
+        buf_printf(&t->out, " (help optimizer %s shows it)\n", name);
     }
 }
 
-static bool is_call(const steps *t, const char *name)
+static bool is_call(const followed_key *t, const char *name)
 {
     return strcmp(t->x->what, name) == 0;
 }
 
-static bool is_push(const steps *t)
+static bool is_push(const followed_key *t)
 {
     return is_call(t, "push") || is_call(t, "pushpull");
 }
 
 /* Tells the arrays that receive the stored array, or the result of a store that keeps nothing. */
-static void tell_copies(steps *t)
+static void tell_copies(followed_key *t)
 {
     const pairs *p = t->x->outs;
     char ctx[KV_CTX_TEXT];
-    own_array *after = cluster_type(t->x->store) ? NULL : stored(t->x->store, t->key, t->out);
+    own_array *after = cluster_type(t->x->store) ? NULL : stored(t->x->store, t->key, &t->out);
     int n = 0;
     for (int64_t i = 0; p && i < p->n; i++) {
         if (!map_same_key(&p->keys[i], &t->key))
@@ -409,44 +394,44 @@ static void tell_copies(steps *t)
                              : is_push(t)              ? "nothing is stored, the sum"
                                                        : "nothing is stored, the value");
             if (after) {
-                buf_add(t->out, ", ");
-                add_element(t->out, after, t->at);
-                buf_char(t->out, ',');
+                buf_add(&t->out, ", ");
+                add_element(&t->out, after, t->at);
+                buf_char(&t->out, ',');
             }
-            buf_add(t->out, " is copied to ");
+            buf_add(&t->out, " is copied to ");
         }
         if (n == VALUES_SHOWN) {
-            buf_add(t->out, ", …");
+            buf_add(&t->out, ", …");
             break;
         }
-        buf_printf(t->out, "%s%s", n++ > 0 ? ", " : "",
+        buf_printf(&t->out, "%s%s", n++ > 0 ? ", " : "",
                    kv_ctx_text(ctx, kv_array_ctx(p->arrays[i])));
     }
     if (n > 0)
-        buf_char(t->out, '\n');
+        buf_char(&t->out, '\n');
 }
 
 /* ---- Several machines: ranks that wait for others ---- */
 
-static void tell_async_push(steps *t)
+static void tell_async_push(followed_key *t)
 {
     char bound[64];
     describe(t->x->store, "staleness", bound);
     tell_updater(t, false);
     buf_add(step(t), "the server does so for each push as it comes, and nobody waits");
     if (*bound && strcmp(bound, "unbounded") != 0)
-        buf_printf(t->out, ", but for a worker that is more than %s pushes ahead of the slowest",
+        buf_printf(&t->out, ", but for a worker that is more than %s pushes ahead of the slowest",
                    bound);
-    buf_char(t->out, '\n');
+    buf_char(&t->out, '\n');
 }
 
-static void tell_cluster_push(steps *t, const char *type)
+static void tell_cluster_push(followed_key *t, const char *type)
 {
     int workers = kv_num_workers(t->x->store), rank = kv_rank(t->x->store);
     if (!keeps_values(t->x->store)) {
         add_workers(step(t), workers, -1);
-        buf_add(t->out, workers == 1 ? " has its sum" : " wait until each has its sum");
-        buf_add(t->out, "; the sums are added by rank, and all get the result\n");
+        buf_add(&t->out, workers == 1 ? " has its sum" : " wait until each has its sum");
+        buf_add(&t->out, "; the sums are added by rank, and all get the result\n");
         return;
     }
     buf_printf(step(t), "worker %d sends the sum to the server that keeps the key, and goes on\n",
@@ -456,18 +441,18 @@ static void tell_cluster_push(steps *t, const char *type)
         return;
     }
     buf_add(step(t), "the server waits until ");
-    add_workers(t->out, workers, -1);
-    buf_add(t->out, workers == 1 ? " has" : " have");
-    buf_add(t->out, " pushed this round, and adds their sums by rank\n");
+    add_workers(&t->out, workers, -1);
+    buf_add(&t->out, workers == 1 ? " has" : " have");
+    buf_add(&t->out, " pushed this round, and adds their sums by rank\n");
     tell_updater(t, false);
     if (workers > 1) {
         buf_printf(step(t), "a pull of worker %d waits for the end of this round, so for ", rank);
-        add_workers(t->out, workers, rank);
-        buf_char(t->out, '\n');
+        add_workers(&t->out, workers, rank);
+        buf_char(&t->out, '\n');
     }
 }
 
-static void tell_cluster_pull(steps *t, const char *type)
+static void tell_cluster_pull(followed_key *t, const char *type)
 {
     kv *store = t->x->store;
     int workers = kv_num_workers(store), rank = kv_rank(store);
@@ -477,25 +462,25 @@ static void tell_cluster_pull(steps *t, const char *type)
     } else if (workers > 1) {
         buf_printf(step(t), "worker %d waits for the end of the round of its last push, so for ",
                    rank);
-        add_workers(t->out, workers, rank);
-        buf_char(t->out, '\n');
+        add_workers(&t->out, workers, rank);
+        buf_char(&t->out, '\n');
     }
     buf_add(step(t), t->x->outs && t->x->outs->since ? "the server sends the elements whose bits "
                                    "changed since that round if it knows them, else all\n"
                                  : "the server sends what it stores\n");
 }
 
-static void tell_cluster_init(steps *t)
+static void tell_cluster_init(followed_key *t)
 {
     int workers = kv_num_workers(t->x->store);
     bool keeps = keeps_values(t->x->store);
     buf_add(step(t), "the value of worker 0 counts");
-    buf_add(t->out, keeps ? ", and goes to the server that keeps the key\n"
+    buf_add(&t->out, keeps ? ", and goes to the server that keeps the key\n"
                           : ", and all get it\n");
     if (workers > 1) {
         add_workers(step(t), workers, 0);
-        buf_add(t->out, workers == 2 ? " waits" : " wait");
-        buf_add(t->out, keeps ? " until it is there\n" : " for it\n");
+        buf_add(&t->out, workers == 2 ? " waits" : " wait");
+        buf_add(&t->out, keeps ? " until it is there\n" : " for it\n");
     }
 }
 
@@ -503,9 +488,9 @@ static void tell_cluster_init(steps *t)
 
 /* Tells the steps up to the call, before it is made: an array that the call fills may be one of its
  * values. */
-static void tell_before(steps *t)
+static void tell_before(followed_key *t)
 {
-    explainer *x = t->x;
+    const explainer *x = t->x;
     const char *type = cluster_type(x->store);
     if (is_push(t))
         tell_sum(t);
@@ -520,29 +505,29 @@ static void tell_before(steps *t)
     else {
         buf_add(step(t), "the key is new, and the store keeps a copy of its value, ");
         add_values(t, true);
-        buf_char(t->out, '\n');
+        buf_char(&t->out, '\n');
     }
 }
 
 /* Tells the results of the call. */
-static void tell_after(steps *t)
+static void tell_after(followed_key *t)
 {
     const char *type = cluster_type(t->x->store);
     if (is_push(t) && type) {
         tell_cluster_push(t, type);
     } else if (is_push(t) && keeps_values(t->x->store)) {
         tell_updater(t, true);
-        own_array *after = stored(t->x->store, t->key, t->out);
+        own_array *after = stored(t->x->store, t->key, &t->out);
         if (after) {
             buf_add(step(t), "the key then holds ");
-            add_element(t->out, after, t->at);
-            buf_char(t->out, '\n');
+            add_element(&t->out, after, t->at);
+            buf_char(&t->out, '\n');
         }
     }
     tell_copies(t);
 }
 
-static kv_array *first_value(const steps *t)
+static kv_array *first_value(const followed_key *t)
 {
     const pairs *p = t->x->values;
     for (int64_t i = 0; p && i < p->n; i++)
@@ -551,25 +536,18 @@ static kv_array *first_value(const steps *t)
     return NULL;
 }
 
-static steps steps_of(explainer *x, int64_t i)
+static void begin_key(followed_key *t)
 {
-    return (steps){&x->told[i], x, x->steps[i], i, x->keys->keys[i], x->at[i]};
-}
-
-static void begin_key(explainer *x, int64_t i)
-{
-    steps t = steps_of(x, i);
-    kv_array *first = first_value(&t), *like = first ? first : x->before[i];
-    x->at[i] = t.at = interesting(like, t.out);
-    buf_printf(t.out, "%s ", x->what);
-    show_key(t.out, t.key);
+    kv_array *first = first_value(t), *like = first ? first : t->before;
+    t->at = interesting(like, &t->out);
+    buf_printf(&t->out, "%s ", t->x->what);
+    show_key(&t->out, t->key);
     if (like) {
-        buf_add(t.out, ", following ");
-        add_place(t.out, like, t.at);
+        buf_add(&t->out, ", following ");
+        add_place(&t->out, like, t->at);
     }
-    buf_add(t.out, ":\n");
-    tell_before(&t);
-    x->steps[i] = t.n;
+    buf_add(&t->out, ":\n");
+    tell_before(t);
 }
 
 /* Hands the text to the listener. */
@@ -618,15 +596,16 @@ int explain_begin(explainer *x, session *s, const char *what, kv *store, const k
         kv_err_set(e, KV_E_VALUE, "a transaction is open, and explaining a command needs one");
         return kv_err_hint(e, "commit or rollback first; `explain on` explains inside of one");
     }
-    for (int64_t i = 0; i < keys->n && i < EXPLAIN_KEYS; i++) {
+    for (; x->n < keys->n && x->n < EXPLAIN_KEYS; x->n++) {
+        followed_key *t = &x->followed[x->n];
+        *t = (followed_key){.x = x, .key = keys->keys[x->n]};
         if (!cluster)
-            x->before[i] = stored(store, keys->keys[i], &x->told[i]);
+            t->before = stored(store, t->key, &t->out);
         kv_err why = {0};
         if (pushes)
-            (compressed ? decoded_sum : scratch_sum)(&x->input[i], store, keys->keys[i], values,
-                                                     &why);
-        note_lack(&x->told[i], &why);
-        begin_key(x, i);
+            (compressed ? decoded_sum : scratch_sum)(&t->input, store, t->key, values, &why);
+        note_lack(&t->out, &why);
+        begin_key(t);
     }
     x->makes_call = !x->trial || can(store, "transactions");
     x->begun = x->trial && x->makes_call && kv_begin(store, e) == KV_OK;
@@ -640,11 +619,10 @@ int explain_end(explainer *x, kv_err *e)
         return e->code;
     if (e->code == KV_OK) {
         int64_t more = x->keys->n - EXPLAIN_KEYS;
-        for (int64_t i = 0; i < x->keys->n && i < EXPLAIN_KEYS; i++) {
-            steps t = steps_of(x, i);
-            tell_after(&t);
-            buf_put(&text, buf_text(t.out), t.out->len);
-            text.failed = text.failed || t.out->failed;
+        for (followed_key *t = x->followed; t < x->followed + x->n; t++) {
+            tell_after(t);
+            buf_put(&text, buf_text(&t->out), t->out.len);
+            text.failed = text.failed || t->out.failed;
         }
         if (more > 0)
             buf_printf(&text, "and so on for %lld more key%s\n", (long long)more,
@@ -652,11 +630,10 @@ int explain_end(explainer *x, kv_err *e)
         if (buf_check(&text, e) == KV_OK)
             put_out(x->s, &text, x->trial);
     }
-    for (int i = 0; i < EXPLAIN_KEYS; i++) {
-        kv_array_unref(x->before[i]);
-        kv_array_unref(x->input[i]);
-        x->before[i] = x->input[i] = NULL;
-        buf_release(&x->told[i]);
+    for (; x->n > 0; x->n--) {
+        kv_array_unref(x->followed[x->n - 1].before);
+        kv_array_unref(x->followed[x->n - 1].input);
+        buf_release(&x->followed[x->n - 1].out);
     }
     if (x->begun) {
         kv_rollback(x->store, &(kv_err){0});
@@ -700,22 +677,22 @@ static int keep_contents(snapshot *p, value v, kv_err *e)
 {
     value same = value_none();
     bool items = value_has_items(v);
-    int rc = items ? value_descend(e) : KV_OK;
+    TRY(items ? value_descend(e) : KV_OK);
     if (v.kind == VALUE_DICT)
         dict_settle(v);
-    if (rc == KV_OK && v.kind == VALUE_ARRAY)
-        rc = value_array(&same, kv_array_ref(v.u.box->array), e);
-    else if (rc == KV_OK && v.kind == VALUE_LIST)
-        rc = list_repeat(&same, v, 1, e);
-    else if (rc == KV_OK && v.kind == VALUE_DICT)
-        rc = dict_copy(&same, v, e);
-    if (rc == KV_OK && same.kind != VALUE_NONE &&
-        (rc = value_stack_add(&p->contents, same, e)) == KV_OK)
-        rc = value_stack_add(&p->objects, value_ref(v), e);
-    for (int64_t i = 0; items && i < v.u.list->n && rc == KV_OK; i++)
-        if ((rc = stop_check_at(i, e)) == KV_OK)
-            rc = keep_contents(p, v.u.list->items[i], e);
-    return rc;
+    TRY(v.kind == VALUE_ARRAY  ? value_array(&same, kv_array_ref(v.u.box->array), e)
+        : v.kind == VALUE_LIST ? list_repeat(&same, v, 1, e)
+        : v.kind == VALUE_DICT ? dict_copy(&same, v, e)
+                               : KV_OK);
+    if (same.kind != VALUE_NONE) {
+        TRY(value_stack_add(&p->contents, same, e));
+        TRY(value_stack_add(&p->objects, value_ref(v), e));
+    }
+    for (int64_t i = 0; items && i < v.u.list->n; i++) {
+        TRY(stop_check_at(i, e));
+        TRY(keep_contents(p, v.u.list->items[i], e));
+    }
+    return KV_OK;
 }
 
 static int snapshot_take(snapshot *p, scope *of, kv_err *e)

@@ -13,6 +13,16 @@
 /* Keys that are followed, of a call with more. */
 #define EXPLAIN_KEYS 3
 
+/* One key that is followed. */
+typedef struct followed_key {
+    const struct explainer *x;
+    kv_key key;
+    kv_array *before, *input; /* its array, and the sum that an updater gets; or NULL */
+    int64_t at;               /* the element that is followed */
+    buf out;                  /* the text so far, */
+    int n;                    /* and in how many steps */
+} followed_key;
+
 typedef struct explainer {
     bool on, trial;   /* a listener is there; the call is undone at the end */
     bool makes_call;  /* the call is to be made: all but some trials do */
@@ -22,11 +32,8 @@ typedef struct explainer {
     const char *what; /* the name of the command */
     const key_list *keys;
     const pairs *values, *outs;
-    kv_array *before[EXPLAIN_KEYS]; /* the arrays of the keys, or NULL */
-    kv_array *input[EXPLAIN_KEYS];  /* the sums that updaters get, or NULL */
-    int64_t at[EXPLAIN_KEYS];       /* the elements that are followed */
-    buf told[EXPLAIN_KEYS];         /* the text so far of each key, */
-    int steps[EXPLAIN_KEYS];        /* and in how many steps */
+    followed_key followed[EXPLAIN_KEYS];
+    int n; /* of them */
 } explainer;
 
 /* Begins to tell of a call. values, outs: NULL when the call has none; all is borrowed until
@@ -41,6 +48,9 @@ int explain_end(explainer *x, kv_err *e);
 
 /* barrier and its kind, which have no keys. Returns whether the call is to be made. */
 bool explain_barrier(session *s, kv *store);
+
+/* The stored array of a key, as a dense one. Errors: those of kv_find and kv_pull. */
+int pull_stored(kv_array **out, kv *store, kv_key key, kv_err *e);
 
 /* Appends a field of each row of a topic of kv_describe, its text or its number. Errors: memory,
  * those of kv_describe. */

@@ -472,18 +472,6 @@ int help_words(buf *out, const char *first, const char *second, kv_err *e)
     return kv_err_hint(e, "%s", g->lists);
 }
 
-/* Two words: optimizer adam, or two that are searched for together. */
-static int help_on_two(session *s, const ast *call, buf *text, result *out, kv_err *e)
-{
-    static const char any[] = "a word to look up";
-    const char *topic = eval_word(s, call->kid[0], any, out, e);
-    const struct help_group *g = topic ? group_of(topic) : NULL;
-    const char *word = topic ? eval_word(s, call->kid[1], g ? g->what : any, out, e) : NULL;
-    if (word && help_words(text, topic, word, e))
-        unit_at(s, call->kid[1], e);
-    return e->code;
-}
-
 /* Appends what a word names: a function may have the name of a command, and either that of a topic
  * or of a section on the language. Types, optimizers and merges are looked for where it names none
  * of these. Returns false when it names nothing. */
@@ -551,17 +539,25 @@ static bool option_help(buf *out, const char *word)
     return out->len > from;
 }
 
-static int help_on(session *s, const ast *node, buf *text, result *out, kv_err *e)
+/* One word, or two: optimizer adam, 'merge slerp', or two that are searched for together. */
+static int help_on(session *s, const ast *call, buf *text, result *out, kv_err *e)
 {
-    const char *word = eval_word(s, node, "a word to look up", out, e);
-    if (!word)
+    static const char any[] = "a word to look up";
+    const ast *node = call->kid[0], *more = call->n > 1 ? call->kid[1] : NULL;
+    const char *word = eval_word(s, node, any, out, e);
+    const struct help_group *g = word && more ? group_of(word) : NULL;
+    const char *second = word && more ? eval_word(s, more, g ? g->what : any, out, e) : NULL;
+    if (!word || (more && !second))
         return e->code;
-    const char *second = strchr(word, ' ');
     char other[64];
-    if (second && second - word < (ptrdiff_t)sizeof other) { /* help 'merge slerp' */
-        snprintf(other, sizeof other, "%.*s", (int)(second - word), word);
-        return help_words(text, other, second + 1, e) ? unit_at(s, node, e) : KV_OK;
+    const char *blank = strchr(word, ' ');
+    if (!more && blank && blank - word < (ptrdiff_t)sizeof other) {
+        snprintf(other, sizeof other, "%.*s", (int)(blank - word), word);
+        word = other;
+        second = blank + 1;
     }
+    if (second)
+        return help_words(text, word, second, e) ? unit_at(s, more ? more : node, e) : KV_OK;
     bool found = (*word == '-' && option_help(text, word)) || show_word(s, text, word) ||
                  (with_z(other, word) && show_word(s, text, other)) || search(text, word);
     if (!found && not_found(word, false, e))
@@ -589,14 +585,11 @@ int cmd_help(session *s, const ast *call, result *out, kv_err *e)
 {
     buf text = {0};
     int rc = KV_OK;
-    const ast *first = call->kid[0];
     out->as_json = command_option_of(call, "json") != NULL;
     if (out->as_json)
         rc = help_as_json(s, call, &text, out, e);
-    else if (call->n > 1 && call->kid[1])
-        rc = help_on_two(s, call, &text, out, e);
-    else if (first)
-        rc = help_on(s, first, &text, out, e);
+    else if (call->kid[0])
+        rc = help_on(s, call, &text, out, e);
     else
         overview(&text);
     return result_text(out, &text, rc, e);

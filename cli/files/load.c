@@ -34,7 +34,7 @@
 /* A file of data, or stdin, is read in pieces, so that a large one needs little memory, and so that
  * Ctrl-C ends a read that waits: the stream of fopencookie takes its bytes through read_some, which
  * looks at the interrupt flag before each piece and after a read that a signal ended. A file that
- * changes while it is read gives half of this and half of that; datafile_close finds out. */
+ * changes while it is read gives half of this and half of that; datafile_end finds out. */
 
 typedef struct datafile {
     FILE *f;          /* to read from */
@@ -43,7 +43,6 @@ typedef struct datafile {
     int fd;
     bool is_stdin;
     bool regular;       /* a file of a known size */
-    bool interrupted;   /* a read was */
     struct stat before; /* when it was opened */
     gunzip *unpacks;    /* what is read, or NULL */
     char *ahead;        /* bytes from..to were looked at and come next */
@@ -59,7 +58,6 @@ static ssize_t read_some(datafile *d, char *out, size_t n)
 {
     for (;;) {
         if (session_interrupted(d->s, NULL)) {
-            d->interrupted = true;
             errno = EINTR;
             return -1;
         }
@@ -105,14 +103,15 @@ static void datafile_release(datafile *d)
 {
     if (d->f)
         fclose(d->f);
-    if (!d->is_stdin)
+    if (!d->is_stdin && d->fd >= 0)
         close(d->fd);
     gunzip_free(d->unpacks);
     mem_free(d->ahead);
 }
+#define own_datafile OWN(datafile_release) datafile
 
-/* Opens path, "-" for stdin. Borrows path; d must stay where it is. On failure nothing is left to
- * close. Errors: io (missing, a folder, no permission), interrupted, memory. */
+/* Opens path, "-" for stdin. Borrows path; d must stay where it is. Errors: io (missing, a folder,
+ * no permission), interrupted, memory. */
 static int datafile_open(datafile *d, session *s, const char *path, kv_err *e)
 {
     bool is_stdin = strcmp(path, "-") == 0;
@@ -121,32 +120,24 @@ static int datafile_open(datafile *d, session *s, const char *path, kv_err *e)
     if (is_stdin)
         line_lend_terminal();
     TRY(is_stdin ? KV_OK : open_fd(d, path, e));
-    int rc = KV_OK;
     if (fstat(d->fd, &d->before) != 0)
-        rc = file_error(e, "read", d->name, errno);
-    else if (S_ISDIR(d->before.st_mode))
-        rc = file_error(e, "read", d->name, EISDIR);
+        return file_error(e, "read", d->name, errno);
+    if (S_ISDIR(d->before.st_mode))
+        return file_error(e, "read", d->name, EISDIR);
     d->regular = S_ISREG(d->before.st_mode);
-    if (rc == KV_OK && !(d->ahead = mem_alloc(PIECE, 1, e)))
-        rc = KV_E_MEMORY;
-    if (rc == KV_OK) { /* the first bytes of a file, which may be packed */
-        ssize_t got = d->regular && !d->is_stdin ? read_some(d, d->ahead, PIECE) : 0;
-        d->to = got > 0 ? (size_t)got : 0;
-        if (d->to > 2 && memcmp(d->ahead, "\x1F\x8B\x08", 3) == 0)
-            rc = gunzip_new(&d->unpacks, e);
-    }
-    if (rc == KV_OK) {
-        d->f = fopencookie(d, "rb", (cookie_io_functions_t){.read = on_read});
-        if (!d->f)
-            rc = file_error(e, "read", d->name, errno);
-        else
-            setvbuf(d->f, NULL, _IOFBF, PIECE);
-    }
-    if (rc)
-        datafile_release(d);
-    else
-        progress_begin("load", d->regular ? d->before.st_size : 0, PROGRESS_BYTES);
-    return rc;
+    if (!(d->ahead = mem_alloc(PIECE, 1, e)))
+        return KV_E_MEMORY;
+    /* the first bytes of a file, which may be packed */
+    ssize_t got = d->regular && !d->is_stdin ? read_some(d, d->ahead, PIECE) : 0;
+    d->to = got > 0 ? (size_t)got : 0;
+    if (d->to > 2 && memcmp(d->ahead, "\x1F\x8B\x08", 3) == 0)
+        TRY(gunzip_new(&d->unpacks, e));
+    d->f = fopencookie(d, "rb", (cookie_io_functions_t){.read = on_read});
+    if (!d->f)
+        return file_error(e, "read", d->name, errno);
+    setvbuf(d->f, NULL, _IOFBF, PIECE);
+    progress_begin("load", d->regular ? d->before.st_size : 0, PROGRESS_BYTES);
+    return KV_OK;
 }
 
 /* The first byte behind blanks and a byte order mark, without taking it; '\0' when there is
@@ -199,24 +190,20 @@ static bool has_changed(const datafile *d)
                                 now.st_mtim.tv_nsec != d->before.st_mtim.tv_nsec));
 }
 
-/* Closes d. rc is what reading came to; returns it, or why it cannot count: interrupted, io (the
- * file changed meanwhile). Such an error replaces the one in e. */
-static int datafile_close(datafile *d, int rc, kv_err *e)
+/* Ends the read of d. rc is what it came to; returns it, or why it cannot count: interrupted, io
+ * (the file changed meanwhile). Such an error replaces the one in e. */
+static int datafile_end(datafile *d, int rc, kv_err *e)
 {
+    kv_err why = {0};
     bool of_content = rc == KV_OK || rc == KV_E_FORMAT || rc == KV_E_IO;
-    if (rc == KV_E_IO && d->unpacks && gunzip_damaged(d->unpacks)) {
-        memset(e, 0, sizeof *e);
-        rc = file_bad(e, KV_E_FORMAT, d->name, "its compressed data are damaged, or cut");
-    }
-    if (d->interrupted) {
-        memset(e, 0, sizeof *e);
-        rc = kv_err_set(e, KV_E_INTERRUPTED, "interrupted");
-    } else if (of_content && has_changed(d)) {
-        memset(e, 0, sizeof *e);
-        rc = kv_err_set(e, KV_E_IO, "cannot read \"%s\": it changed while it was read", d->name);
-    }
     progress_end();
-    datafile_release(d);
+    if (rc && session_interrupted(d->s, &why))
+        rc = why.code;
+    else if (of_content && has_changed(d))
+        rc = kv_err_set(&why, KV_E_IO, "cannot read \"%s\": it changed while it was read", d->name);
+    else if (rc == KV_E_IO && d->unpacks && gunzip_damaged(d->unpacks))
+        rc = file_bad(&why, KV_E_FORMAT, d->name, "its compressed data are damaged, or cut");
+    *e = why.code ? why : *e;
     return rc;
 }
 
@@ -224,7 +211,6 @@ static int datafile_close(datafile *d, int rc, kv_err *e)
 typedef struct load_options {
     csv_options csv;
     file_kind kind;   /* FILE_UNKNOWN: by the ending or the first byte */
-    bool has_header;  /* header= was given */
     bool texts; /* a list of the texts of one column: of each row (csv.strings), else each once */
     const char *name; /* of one array of several, or NULL */
 } load_options;
@@ -318,7 +304,7 @@ static int convert(value *v, kv_dtype dtype, const char *name, kv_err *e)
 static int check_options(const char *name, file_kind kind, const load_options *o, kv_err *e)
 {
     const csv_options *c = &o->csv;
-    const char *option = o->has_header            ? "header="
+    const char *option = c->header                ? "header="
                          : o->texts               ? "a column of texts"
                          : c->columns             ? "cols="
                          : c->separator           ? "sep="
@@ -373,7 +359,7 @@ static int name_other(const char *path, kv_err *e)
 static int read_stream(session *s, const char *path, file_kind kind, const load_options *o,
                        value *out, kv_err *e)
 {
-    datafile d;
+    own_datafile d = {.fd = -1};
     TRY(datafile_open(&d, s, path, e));
     if (kind == FILE_TEXT) {
         char first = datafile_first(&d);
@@ -383,7 +369,7 @@ static int read_stream(session *s, const char *path, file_kind kind, const load_
     if (rc == KV_OK)
         rc = read_open(&d, kind, o, out, e);
     bool is_plain = !d.is_stdin && (!d.unpacks || kind == FILE_NPY);
-    if (datafile_close(&d, rc, e)) {
+    if (datafile_end(&d, rc, e)) {
         value_release(out);
         return e->code == KV_E_FORMAT && is_plain ? name_other(path, e) : e->code;
     }
@@ -542,10 +528,8 @@ static int flag_of(value v, const char *option, bool *out, kv_err *e)
 static int header_of(value v, load_options *o, kv_err *e)
 {
     bool is = false;
-    if (flag_of(v, "header=", &is, e))
-        return KV_E_DTYPE;
+    TRY(flag_of(v, "header=", &is, e));
     o->csv.header = is ? 1 : -1;
-    o->has_header = true;
     return KV_OK;
 }
 

@@ -41,8 +41,6 @@ typedef struct watch {
     FILE *to;
     session *s;
     int64_t done; /* bytes */
-    int failed;   /* the errno of a write that failed */
-    bool interrupted;
 } watch;
 
 /* Bytes between two looks: well below a tenth of a second on any disk. */
@@ -51,23 +49,14 @@ typedef struct watch {
 static ssize_t on_write(void *cookie, const char *text, size_t n)
 {
     watch *w = cookie;
-    for (size_t at = 0; at < n;) {
-        size_t part = n - at < WRITE_PIECE ? n - at : WRITE_PIECE;
-        if (session_interrupted(w->s, NULL)) {
-            w->interrupted = true;
-            errno = EINTR;
+    for (size_t at = 0, part; at < n; at += part) {
+        part = n - at < WRITE_PIECE ? n - at : WRITE_PIECE;
+        errno = session_interrupted(w->s, NULL) ? EINTR : 0;
+        if (errno || fwrite(text + at, 1, part, w->to) != part) {
+            errno = errno ? errno : EIO;
             return 0;
         }
-        errno = 0;
-        if (fwrite(text + at, 1, part, w->to) != part) {
-            w->interrupted = errno == EINTR && session_interrupted(w->s, NULL);
-            w->failed = errno ? errno : EIO;
-            errno = w->failed;
-            return 0;
-        }
-        at += part;
-        w->done += (int64_t)part;
-        progress_step(w->done);
+        progress_step(w->done += (int64_t)part);
     }
     return (ssize_t)n;
 }
@@ -83,17 +72,13 @@ static int watch_open(watch *w, session *s, FILE *to, const char *path, kv_err *
     return KV_OK;
 }
 
-/* Closes w->f, not `to`. rc is what writing came to; returns it, or why it cannot count:
- * interrupted, which replaces the error in e, or io. */
+/* Closes w->f, not `to`. rc is what writing came to; returns it, or io. */
 static int watch_close(watch *w, const char *path, int rc, kv_err *e)
 {
-    if (fclose(w->f) != 0 && rc == KV_OK && !w->interrupted)
-        rc = file_error(e, "write", path, w->failed ? w->failed : errno);
+    if (fclose(w->f) != 0 && rc == KV_OK)
+        rc = file_error(e, "write", path, errno);
     progress_end();
-    if (!w->interrupted)
-        return rc;
-    memset(e, 0, sizeof *e);
-    return session_interrupted(w->s, e);
+    return rc;
 }
 
 /* ---- Adding rows ---- */
@@ -338,9 +323,7 @@ static int write_lines(FILE *f, const char *path, const parts *p, kv_err *e)
 
 static int write_text(FILE *f, const char *path, const parts *p, kv_err *e)
 {
-    size_t n = p->text.len;
-    return n == 0 || fwrite(p->text.data, 1, n, f) == n ? KV_OK
-                                                        : file_error(e, "write", path, errno);
+    return file_put(f, path, buf_text(&p->text), p->text.len, e);
 }
 
 static int write_parts(FILE *f, const char *path, const parts *p, bool is_new, kv_err *e)
@@ -420,7 +403,7 @@ static int write_whole(session *s, written *w, const char *path, const parts *p,
     return file_out_sync(&w->out, e);
 }
 
-/* A pipe may end a wait with an error of its own when Ctrl-C or the time limit ended it. */
+/* Ctrl-C and the time limit end a write with an error of its own, also the wait of a pipe. */
 static int write_file(session *s, written *w, const char *path, const parts *p, bool lock,
                       kv_err *e)
 {
@@ -431,12 +414,6 @@ static int write_file(session *s, written *w, const char *path, const parts *p, 
     *e = why;
     return e->code;
 }
-
-/* The options of writing a file. */
-typedef struct order {
-    bool append, lock;
-    const kv_key *key; /* of a value that is no list, or NULL */
-} order;
 
 /* Refuses one array without a name in place of a file of several that have names. */
 static int check_keys(const char *path, const parts *p, kv_err *e)
@@ -454,17 +431,19 @@ static int check_keys(const char *path, const parts *p, kv_err *e)
     return kv_err_hint(e, "kvctl -s FILE -c 'init KEY VALUE' adds one; else remove the file first");
 }
 
-static int save_one(session *s, written *w, const char *path, const result *r, order o, kv_err *e)
+/* key: of a value that is no list, or NULL. */
+static int save_one(session *s, written *w, const char *path, const result *r, const kv_key *key,
+                    bool append, bool lock, kv_err *e)
 {
-    own_parts p = {.append = o.append};
-    TRY(file_kind_check(path, o.append, e));
+    own_parts p = {.append = append};
+    TRY(file_kind_check(path, append, e));
     TRY(make_parts(s, &p, path, r, e));
-    p.keys = r->keys ? r->keys : p.names ? p.names : o.key;
+    p.keys = r->keys ? r->keys : p.names ? p.names : key;
     p.store = s->current < 0 ? NULL : s->stores[s->current].store;
     TRY(check_keys(path, &p, e));
     if (file_kind_of(path) == FILE_NPY && kv_array_dtype(p.arrays[0]) == KV_BFLOAT16)
         session_note(s, "%s: npy has no bfloat16, so it holds the same numbers as float32", path);
-    return write_file(s, w, path, &p, o.lock, e);
+    return write_file(s, w, path, &p, lock, e);
 }
 
 /* ---- The calls of commands ------------------------------------------------------------------- */
@@ -503,10 +482,10 @@ int save_result(session *s, const char *path, const result *r, bool append, kv_e
     for (; n < all && rc == KV_OK; n++) {
         own_buf name = {0};
         result one = each ? (result){.v = r->v.u.list->items[n]} : *r;
-        order o = {append, n == 0, each ? &r->keys[n] : r->has_key ? &r->key : NULL};
+        const kv_key *key = each ? &r->keys[n] : r->has_key ? &r->key : NULL;
         if ((rc = session_interrupted(s, e)) == KV_OK &&
-            (rc = path_of_key(&name, path, o.key, e)) == KV_OK)
-            rc = save_one(s, &files[n], buf_text(&name), &one, o, e);
+            (rc = path_of_key(&name, path, key, e)) == KV_OK)
+            rc = save_one(s, &files[n], buf_text(&name), &one, key, append, n == 0, e);
     }
     for (int64_t i = 0; i < n; i++) {
         if (rc)

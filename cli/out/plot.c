@@ -272,7 +272,7 @@ typedef struct histogram {
     int n;
     double from, width; /* bar i covers from + i * width and what follows it */
     bool whole;         /* each bar is about one whole number */
-    int64_t count[PLOT_BINS], most; /* of one series; most: of all so far */
+    double count[PLOT_BINS], most; /* of one series; most: of all so far */
 } histogram;
 
 /* The number of bars, by Sturges' rule, 1 + log2 n; a few whole numbers have one each. */
@@ -299,7 +299,7 @@ static void count_numbers(histogram *h, const plot_series *s)
         if (!isfinite(s->y[i]))
             continue;
         int k = (int)((s->y[i] - h->from) / h->width);
-        int64_t *count = &h->count[k < h->n ? k : h->n - 1];
+        double *count = &h->count[k < h->n ? k : h->n - 1];
         h->most = ++*count > h->most ? *count : h->most;
     }
 }
@@ -345,13 +345,10 @@ static void add_blocks(buf *out, const plot_series *s, int64_t rows, int64_t row
 
 static void add_counts(buf *out, const plot *p, histogram *h, const plot_series *s, int columns)
 {
-    double counts[PLOT_BINS];
     h->most = 0;
     count_numbers(h, s);
-    for (int i = 0; i < h->n; i++)
-        counts[i] = (double)h->count[i];
-    range r = {p->log ? 1 : 0, (double)h->most, h->n};
-    add_blocks(out, &(plot_series){.y = counts, .n = h->n}, 1, 0, &r, columns, p->log);
+    range r = {p->log ? 1 : 0, h->most, h->n};
+    add_blocks(out, &(plot_series){.y = h->count, .n = h->n}, 1, 0, &r, columns, p->log);
 }
 
 /* The rows of an array, and the range of all of them. */
@@ -526,12 +523,12 @@ static void hist_script(buf *out, const plot *p)
     add_exact(out, h.width);
     buf_add(out, p->log ? "\nset logscale y\n" : "\n");
     set_range(out, "x", first - h.width, first + h.n * h.width);
-    set_range(out, "y", p->log ? 0.5 : 0, (double)h.most * (p->log ? 2 : 1.05));
+    set_range(out, "y", p->log ? 0.5 : 0, h.most * (p->log ? 2 : 1.05));
     add_plots(out, p, p->n > 1 ? "histeps" : "boxes", false);
     for (int k = 0; k < p->n; k++) {
         count_numbers(&h, &p->series[k]);
         for (int i = 0; i < h.n; i++)
-            add_point(out, first + i * h.width, (double)h.count[i]);
+            add_point(out, first + i * h.width, h.count[i]);
         buf_add(out, "e\n");
     }
 }

@@ -439,8 +439,13 @@ static void excerpt(buf *out, const char *text, size_t n)
     }
 }
 
+/* What a terminal with colours shows red and bold, between two of its signs; or as it is. */
+typedef struct paint {
+    const char *red, *plain;
+} paint;
+
 /* The source line of an error, with carets under its place. */
-static void show_place(session *s, const kv_err *e, buf *out)
+static void show_place(session *s, const kv_err *e, paint p, buf *out)
 {
     const char *text = NULL;
     size_t len = 0;
@@ -460,26 +465,27 @@ static void show_place(session *s, const kv_err *e, buf *out)
     excerpt(out, text + from, shown);
     buf_add(out, "\n" MARGIN);
     buf_repeat(out, ' ', e->col - 1 - (int64_t)skip);
+    buf_add(out, p.red);
     buf_repeat(out, '^', carets < 1 ? 1 : carets);
-    buf_char(out, '\n');
+    buf_printf(out, "%s\n", p.plain);
 }
 
-void report_text(session *s, const kv_err *e, buf *out)
+static void put_report(session *s, const kv_err *e, paint p, buf *out)
 {
     if (e->line > 0) {
         visible_line(out, e->file, strlen(e->file));
-        buf_printf(out, ":%d:%d: error[%s]: ", e->line, e->col, kv_code_name(e->code));
+        buf_printf(out, ":%d:%d: ", e->line, e->col);
     } else {
-        buf_printf(out, "kvctl: error[%s]: ", kv_code_name(e->code));
+        buf_add(out, "kvctl: ");
     }
+    buf_printf(out, "%serror[%s]%s: ", p.red, kv_code_name(e->code), p.plain);
     visible_line(out, e->text, strlen(e->text));
     buf_char(out, '\n');
     if (e->line > 0)
-        show_place(s, e, out);
+        show_place(s, e, p, out);
     own_buf details = {0};
     session_details(s, &details);
     visible_lines(out, buf_text(&details), details.len);
-    buf_clear(&s->detail);
     if (e->hint[0]) {
         buf_add(out, " hint: ");
         visible_line(out, e->hint, strlen(e->hint));
@@ -487,33 +493,10 @@ void report_text(session *s, const kv_err *e, buf *out)
     }
 }
 
-/* Appends a report as a terminal with colours shows it: error[…] and the carets red and bold. */
-static void paint(buf *out, const char *text)
+void report_text(session *s, const kv_err *e, buf *out)
 {
-    static const char red[] = "\033[1;31m", plain[] = "\033[0m";
-    bool first = true;
-    for (; *text; first = false) {
-        size_t n = strcspn(text, "\n"), from = 0, to = 0;
-        const char *error = first ? strstr(text, "error[") : NULL;
-        if (error && error < text + n) {
-            from = (size_t)(error - text);
-            to = from + strcspn(error, "]") + 1;
-        } else if (strncmp(text, MARGIN, sizeof MARGIN - 1) == 0) {
-            from = sizeof MARGIN - 1 + strspn(text + sizeof MARGIN - 1, " ");
-            to = from + strspn(text + from, "^");
-        }
-        n += text[n] == '\n';
-        if (to > from && to <= n) {
-            buf_put(out, text, from);
-            buf_add(out, red);
-            buf_put(out, text + from, to - from);
-            buf_add(out, plain);
-            buf_put(out, text + to, n - to);
-        } else {
-            buf_put(out, text, n);
-        }
-        text += n;
-    }
+    put_report(s, e, (paint){"", ""}, out);
+    buf_clear(&s->detail);
 }
 
 void report_error(session *s, const kv_err *e)
@@ -521,9 +504,9 @@ void report_error(session *s, const kv_err *e)
     own_buf out = {0}, painted = {0};
     record_error(s, NULL, e);
     s->out.recorder.failed = false;
+    put_report(s, e, (paint){"\033[1;31m", "\033[0m"}, &painted);
     report_text(s, e, &out);
     transcript_error(s, buf_text(&out));
-    paint(&painted, buf_text(&out));
     fflush(stdout);
     progress_hide(STDERR_FILENO);
     if (out.failed || painted.failed)

@@ -233,6 +233,12 @@ void scope_release(scope *s);
 /* The store in use; makes one of the default type, called kv, when there is none. Error: value (the
  * last `create` failed), those of kv_create. */
 int session_store(session *s, kv **store, kv_err *e);
+/* One that a block makes for itself. */
+static inline void store_release(kv **store)
+{
+    kv_free(*store);
+}
+#define own_store OWN(store_release) kv
 /* Makes a store under a name; one that has the name already is replaced. It becomes the one in
  * use. Errors: those of kv_create, value (a transaction is open in the one to be replaced). */
 int session_create(session *s, const char *type, const kv_opt *opts, int nopts, const char *name,
