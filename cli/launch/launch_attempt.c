@@ -10,7 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -350,27 +349,14 @@ static void name_rank(const job *j, int number, char name[160])
              j->is_local ? "" : r->host);
 }
 
-static int make_entries(job *j, kv_err *e)
-{
-    char path[FOLDER_PATH];
-    for (int i = 0; i < j->o->workers && !e->code; i++) {
-        folder_entries(j->folder, i, path);
-        j->ranks[i].entries = mkfifo(path, 0600) ? -1 : open(path, O_RDWR | O_NONBLOCK | O_CLOEXEC);
-        if (j->ranks[i].entries < 0)
-            file_error(e, "make", path, errno);
-    }
-    return e->code;
-}
-
 /* Over several hosts it has one name on all of them, which may lack the $TMPDIR of this one. */
 static int make_folder(job *j, kv_err *e)
 {
     TRY(folder_new(j->folder, j->is_local ? NULL : "/tmp", e));
     j->held = folder_hold(j->folder, "launch");
-    if (j->held < 0)
-        file_error(e, "lock", j->folder, errno);
-    else if (!j->o->talk || make_entries(j, e) == KV_OK)
+    if (j->held >= 0)
         return KV_OK;
+    file_error(e, "lock", j->folder, errno);
     folder_remove(j->folder);
     return e->code;
 }

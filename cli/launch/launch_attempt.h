@@ -65,7 +65,6 @@ typedef struct rank {
     int64_t heard_ms; /* when its watcher last told anything */
     long long rounds; /* begun, as told at its end; -1: not told */
     bool asked;       /* a spare that was told to become a worker */
-    int entries;      /* the named pipe of its entries, in a job with a prompt */
     bool gone;        /* the others go on without it */
     bool untold;      /* and the other hosts have not been told */
     char why[256];    /* the sentence of that */

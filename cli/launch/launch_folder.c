@@ -21,13 +21,6 @@ void folder_path(const char *folder, char path[FOLDER_PATH], const char *name)
     snprintf(path, FOLDER_PATH, "%s/%s", folder, name);
 }
 
-void folder_entries(const char *folder, int rank, char path[FOLDER_PATH])
-{
-    char name[32];
-    snprintf(name, sizeof name, "entries.%d", rank);
-    folder_path(folder, path, name);
-}
-
 int folder_new(char folder[4096], const char *parent, kv_err *e)
 {
     const char *temp = getenv("TMPDIR");

@@ -12,7 +12,7 @@
  *                nothing: launch is asked to say that it is gone
  *   grow         "RANK -" for each spare that is to become a worker: from launch
  *   rounds.RANK  (with a checkpoint) how many rounds that worker has begun
- *   entries.RANK (of a job with a prompt) a named pipe of its entries, launch_job.h
+ *   entries.RANK (of a job with a prompt) the socket of its entries, launch_job.h
  *   launch       locked by launch, on its own host: there it removes the folder itself
  *   held         locked by the watchers of ranks that run
  *
@@ -32,9 +32,6 @@
 enum { FOLDER_PATH = 4096 + 256 }; /* of a folder, and of a name in it */
 
 void folder_path(const char *folder, char path[FOLDER_PATH], const char *name);
-
-/* The named pipe of a worker, `entries.RANK`. */
-void folder_entries(const char *folder, int rank, char path[FOLDER_PATH]);
 
 /* Makes a new one in a folder, "" for that of the process, NULL for $TMPDIR or /tmp. Error: io. */
 int folder_new(char folder[4096], const char *parent, kv_err *e);
