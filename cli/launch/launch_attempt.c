@@ -178,16 +178,11 @@ static void gone_let(job *j, int number, const char *why)
         kill(r->pid, SIGKILL); /* silent, perhaps stopped */
 }
 
-/* Once a tick: tells other hosts, and takes what ranks of this host have asked for. */
+/* Once a tick: tells other hosts. */
 static void gone_look(job *j)
 {
-    int number;
-    char why[512];
-    if (j->o->losses == LOSSES_END || j->end_ms)
+    if (j->end_ms)
         return;
-    while (j->is_local && folder_next(j->folder, "missed", &j->missed_at, &number, why, sizeof why))
-        if (gone_may(j, number))
-            gone_let(j, number, why);
     for (int i = 0; i < j->n && !j->telling && j->mpirun; i++) {
         rank *r = &j->ranks[i];
         if (!r->untold)
@@ -438,16 +433,18 @@ static void lose_host(job *j, int number)
 /* The line is of the rank whose watcher sent it. */
 static void take_event(job *j, rank *r, const char *line)
 {
-    int number, x, y;
+    int number, x;
+    long long y = -1;
     char what[16], name[160];
-    int n = sscanf(line, "%d %15s %d %d %63s", &number, what, &x, &y, r->host);
+    int n = sscanf(line, "%d %15s %d %lld %63s", &number, what, &x, &y, r->host);
     if (n < 3 || number != (int)(r - j->ranks))
         return;
-    if (n > 3) {
+    if (strcmp(what, "start") == 0) {
         r->pid = x;
-        r->watcher = y;
+        r->watcher = (pid_t)y;
         return;
     }
+    r->rounds = y;
     name_rank(j, number, name);
     r->ended = true;
     output_ended(&j->output, number);
@@ -533,9 +530,6 @@ static void take_cell(job *j, const wire_cell *cell)
     case WIRE_LOST:
     case WIRE_MISSED:
         take_loss(j, cell->kind == WIRE_MISSED, text);
-        break;
-    case WIRE_ROUNDS:
-        r->rounds = strtoll(text, NULL, 10);
         break;
     case WIRE_SSH:
         take_ssh(j, text);
@@ -723,8 +717,6 @@ static void look_at_timeout(job *j, int64_t now)
 
 static void look_at_time(job *j)
 {
-    char why[512];
-    int number;
     int64_t now = clock_ms();
     look_at_start(j, now);
     look_at_early(j, now);
@@ -736,8 +728,6 @@ static void look_at_time(job *j)
     gone_look(j);
     if (j->alike && now > j->say_ms)
         say_why(j);
-    if (!j->end_ms && folder_lost(j->folder, &number, why, sizeof why))
-        lose(j, number, EXIT_PEER, "%s", why);
     look_at_timeout(j, now);
     if (!j->end_ms || now <= j->end_ms)
         return;

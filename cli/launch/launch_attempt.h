@@ -90,7 +90,6 @@ typedef struct job {
     int64_t round;              /* of the checkpoint from which it goes on */
     int64_t stopped_ms;         /* when mpirun ended the first rank by itself; 0: it did not */
     bool ssh_ended;             /* one that mpirun had started: perhaps its host is lost */
-    long missed_at;             /* bytes of the file `missed` that were read */
     int early;                  /* the rank that ended first, and well; -1: none */
     int64_t early_ms;           /* when; 0: the hosts have been told */
     int cut;                    /* the first rank that Open MPI has ended (tell_cut) */

@@ -96,10 +96,10 @@ enum { WIRE_TEXT = 494 };
 typedef enum wire_kind {
     WIRE_OUT = 'o',    /* a piece of what the rank wrote to stdout */
     WIRE_ERR = 'e',    /* and to stderr */
-    WIRE_EVENT = 'v',  /* a line as in the file `events`, and the host behind a start */
+    WIRE_EVENT = 'v',  /* a line as in the file `events`, and behind it the host of a start, or how
+                          many rounds a worker has begun at its end */
     WIRE_LOST = 'l',   /* what the file `lost` of that host says */
     WIRE_MISSED = 'm', /* a line of the file `missed` of that host */
-    WIRE_ROUNDS = 'r', /* how many rounds the worker has begun */
     WIRE_DONE = 'd',   /* the worker is done with an entry, and this is its exit code */
     WIRE_BEAT = 'b',   /* nothing but that the watcher is there; no text */
     WIRE_SSH = 's',    /* of no rank: an ssh of mpirun has ended, with this exit code */
