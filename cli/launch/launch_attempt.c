@@ -116,9 +116,9 @@ static void children_kill_ranks(const job *j, int signal)
             kill(j->ranks[i].pid, signal);
 }
 
-/* Tells the watchers and ranks of all hosts that a rank is lost, or has ended (why NULL), through a
- * second mpirun. Without memory or processes for that they find out by the silence of the rank. */
-static void children_tell_hosts(job *j, int number, const char *why, bool gone)
+/* Adds a line about a rank to a file in the folder of the job on all hosts, through a second
+ * mpirun. Without memory or processes for that the ranks find out by the silence of that one. */
+static void children_tell_hosts(job *j, const char *file, int number, const char *why)
 {
     own_command c = {0}, set = {0};
     sigset_t none;
@@ -126,7 +126,7 @@ static void children_tell_hosts(job *j, int number, const char *why, bool gone)
     sigemptyset(&none);
     mpirun_environment(&set, j->o, j->folder, j->round);
     own_fd nothing = open("/dev/null", O_WRONLY | O_CLOEXEC);
-    mpirun_tell_command(&c, j->o, j->hosts, number, why, gone, &e);
+    mpirun_tell_command(&c, j->o, j->hosts, file, number, why, &e);
     if (!e.code && !launch_command_check(&set, &e)) {
         pid_t pid = fork();
         if (pid == 0)
@@ -187,7 +187,7 @@ static void gone_look(job *j)
         rank *r = &j->ranks[i];
         if (!r->untold)
             continue;
-        children_tell_hosts(j, i, r->why, true);
+        children_tell_hosts(j, "gone", i, r->why);
         r->untold = false;
     }
 }
@@ -399,7 +399,7 @@ __attribute__((format(printf, 4, 5))) static void lose(job *j, int number, int r
     if (j->code == EXIT_PEER || other < 0) /* else others may end with this code, too */
         say_why(j);
     if (!j->is_local && j->mpirun)
-        children_tell_hosts(j, other, why, false);
+        children_tell_hosts(j, "lost", other, why);
     else if (j->is_local && other >= 0 && other < j->n && j->ranks[other].pid &&
              !j->ranks[other].ended)
         kill(j->ranks[other].pid, SIGKILL); /* silent, perhaps stopped */
@@ -684,7 +684,7 @@ static void look_at_early(job *j, int64_t now)
 {
     if (j->is_local || j->end_ms || j->early_ms == 0 || now < j->early_ms + EARLY_MS)
         return;
-    children_tell_hosts(j, j->early, NULL, false);
+    children_tell_hosts(j, "events", j->early, "exit 0");
     j->early_ms = 0;
 }
 

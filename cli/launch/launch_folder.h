@@ -51,15 +51,12 @@ void folder_remove_free(const char *folder, bool last);
 /* Does so, without `last`, for all folders of jobs beside it. */
 void folder_sweep(const char *folder);
 
-/* Adds a line to `events`, in one write, so that lines of several ranks do not mix. Returns whether
- * that went well. */
-bool folder_tell(const char *folder, const char *line);
-
 /* Reads the first line of the file `lost`, which counts. Returns whether there is one. */
 bool folder_lost(const char *folder, int *number, char *why, size_t size);
 
-/* Adds "RANK sentence" to a file, in one write. */
-void folder_add(const char *folder, const char *name, int number, const char *why);
+/* Adds "RANK sentence" to a file, in one write, so that lines of several ranks do not mix. Returns
+ * whether that went well. */
+bool folder_add(const char *folder, const char *name, int number, const char *why);
 
 /* Reads the line of such a file that begins at byte *at, which becomes that of the next. Returns
  * whether there was one. */

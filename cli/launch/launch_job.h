@@ -23,7 +23,7 @@ int launch_rank(int argc, char **argv);
 /* SSH... HOST COMMAND: runs that ssh, and tells launch when it fails. */
 int launch_ssh(int argc, char **argv);
 
-/* RANK [SENTENCE], on each host: tells its watchers and ranks that one is lost, or has ended. */
+/* FILE RANK SENTENCE, on each host: adds the line to the file in the folder of the job. */
 int launch_tell(int argc, char **argv);
 
 /* A job as objects of Kubernetes: an MPIJob for the MPI operator (kubeflow.org/v2beta1), a

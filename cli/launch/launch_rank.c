@@ -92,13 +92,12 @@ static bool begin(watch *w, char **words)
     return w->pid > 0;
 }
 
-/* A line for the file `events` of this host, and for launch; `more` for launch alone. */
-static void tell(const watch *w, const char *line, const char *more)
+/* What has happened, for the file `events` of this host and for launch; `more` only for launch. */
+static void tell(const watch *w, const char *what, const char *more)
 {
     char all[512];
-    snprintf(all, sizeof all, "%s\n", line);
-    folder_tell(w->folder, all);
-    snprintf(all, sizeof all, "%s %s", line, more);
+    folder_add(w->folder, "events", w->number, what);
+    snprintf(all, sizeof all, "%d %s %s", w->number, what, more);
     wire_tell(w->number, WIRE_EVENT, all, strlen(all));
 }
 
@@ -198,7 +197,7 @@ static void tell_end(watch *w, int status)
     own_stream *f = fopen(path, "re");
     if (f && !fgets(rounds, sizeof rounds, f))
         rounds[0] = '\0';
-    snprintf(line, sizeof line, "%d %s %d", w->number,
+    snprintf(line, sizeof line, "%s %d",
              failed && w->stopped ? "stopped"
              : killed             ? "signal"
                                   : "exit",
@@ -228,7 +227,7 @@ static int run(watch *w, char **words)
         return shell_code(watch_rank(w));
     folder_sweep(w->folder);
     char line[64], host[64] = "";
-    snprintf(line, sizeof line, "%d start %d %d", w->number, (int)w->pid, (int)getpid());
+    snprintf(line, sizeof line, "start %d %d", (int)w->pid, (int)getpid());
     gethostname(host, sizeof host - 1);
     tell(w, line, host);
     tell_end(w, watch_rank(w));
@@ -338,27 +337,19 @@ int launch_rank(int argc, char **argv)
     return w.signals < 0 ? EXIT_FAILED : run(&w, argv);
 }
 
-/* launch-tell RANK [SENTENCE [gone]]: from launch to the watchers and ranks of this host: the rank
- * is lost, or gone, or it has ended well. Where the folder is gone nobody is there to be told. */
+/* launch-tell FILE RANK SENTENCE: from launch to the watchers and ranks of this host. Where the
+ * folder is gone nobody is there to be told. */
 int launch_tell(int argc, char **argv)
 {
     const char *folder = getenv("KVSTORE_RUN_DIR");
-    char line[64];
-    if (argc < 1 || argc > 3 || !folder) {
+    if (argc != 3 || !folder) {
         fprintf(stderr, "kvctl: error[usage]: launch-tell is for kvctl launch\n");
         return EXIT_NOT_UNDERSTOOD;
     }
     /* what is written while a watcher removes it would stay, and watchers wait for the lock */
     own_fd held = folder_hold_existing(folder);
-    if (held < 0)
-        return EXIT_DONE;
-    snprintf(line, sizeof line, "%d exit 0\n", atoi(argv[0]));
-    if (argc == 3)
-        folder_add(folder, "gone", atoi(argv[0]), argv[1]);
-    else if (argc == 2)
-        folder_add(folder, "lost", atoi(argv[0]), argv[1]);
-    else
-        folder_tell(folder, line);
+    if (held >= 0)
+        folder_add(folder, argv[0], atoi(argv[1]), argv[2]);
     return EXIT_DONE;
 }
 
