@@ -417,13 +417,13 @@ static void send_entry(attached *a, const char *text, size_t n)
         return;
     }
     if (a->json)
-        buf_printf(&entry, "%lld\n", (long long)a->records);
+        buf_printf(&entry, "%lld", (long long)a->records);
+    buf_char(&entry, '\n');
     buf_put(&entry, text, n);
     if (entry.failed || entry.len > JOBS_SMALL) {
         terminal_say("kvctl: error[usage]: an entry has at most %d bytes", JOBS_SMALL);
         note_failure(a, EXIT_NOT_UNDERSTOOD);
-    } else if (!jobs_send(a->fd, a->json ? JOBS_RECORDS : JOBS_ENTRY, buf_text(&entry),
-                          entry.len)) {
+    } else if (!jobs_send(a->fd, JOBS_ENTRY, buf_text(&entry), entry.len)) {
         end(a);
     } else {
         wait_for_answer(a);

@@ -409,10 +409,10 @@ static void run_guest(guest *g, session *s, const char *text, size_t n)
 
 /* Runs an entry, and sends what it gives to a socket (jobs_socket.h): output, errors, JOBS_DONE. It
  * ends early when the client says so or is gone. */
-static void guest_run(guest *g, int fd, const buf *entry, bool records)
+static void guest_run(guest *g, int fd, const buf *entry)
 {
     session s;
-    const char *text = buf_text(entry), *end = text + entry->len;
+    const char *number = buf_text(entry), *text = number + strcspn(number, "\n");
     const guest_ops ops = {.arg = g, .check = guest_check, .amend = guest_amend,
                            .note = guest_note, .draw = guest_draw, .profile = guest_profile};
     g->fd = fd;
@@ -424,13 +424,10 @@ static void guest_run(guest *g, int fd, const buf *entry, bool records)
     session_init(&s);
     s.guest = &ops;
     s.interrupted = guest_interrupted;
-    if (records) {
-        char *behind;
-        s.out.recorder.on = true;
-        s.out.recorder.seq = strtoll(text, &behind, 10);
-        text = behind + (*behind == '\n');
-    }
-    run_guest(g, &s, text, (size_t)(end - text));
+    s.out.recorder.on = text > number;
+    s.out.recorder.seq = s.out.recorder.on ? strtoll(number, NULL, 10) : 0;
+    text += *text == '\n';
+    run_guest(g, &s, text, entry->len - (size_t)(text - number));
     session_release(&s);
     stop_ask_here((stop_answer){0});
 }
@@ -538,8 +535,8 @@ static bool take_message(attach_server *a, int fd)
     bool stays = jobs_receive(fd, &kind, &text, JOBS_SMALL) == 1;
     if (stays && kind == JOBS_ASK)
         tell(a, fd);
-    else if (stays && (kind == JOBS_ENTRY || kind == JOBS_RECORDS))
-        guest_run(&a->guest, fd, &text, kind == JOBS_RECORDS);
+    else if (stays && kind == JOBS_ENTRY)
+        guest_run(&a->guest, fd, &text);
     else
         stays = stays && kind == JOBS_STOP; /* of an entry that has ended meanwhile */
     return stays;

@@ -66,9 +66,10 @@ void jobs_unlisten(int dir, int fd, const char *name);
  * let a spare in as a worker. It answers both with JOBS_TOLD, whose text is the number of the
  * worker, or with JOBS_REFUSED.
  *
- * To a worker the client sends JOBS_ENTRY, the text of an entry, or JOBS_RECORDS, and JOBS_STOP to
- * give it up. The worker answers with any number of JOBS_OUT, JOBS_ERR, JOBS_NOTE, JOBS_PLOT and
- * JOBS_FILE, and JOBS_DONE with the exit code as text. JOBS_ASK it answers with JOBS_TOLD, too.
+ * To a worker the client sends JOBS_ENTRY, and JOBS_STOP to give it up. The number of an entry is
+ * that of the records so far if records are wanted (out/record.h), else none. The worker answers
+ * with any number of JOBS_OUT, JOBS_ERR, JOBS_NOTE, JOBS_PLOT and JOBS_FILE, and JOBS_DONE with the
+ * exit code as text. JOBS_ASK it answers with JOBS_TOLD, too.
  *
  * Lengths are not believed: what is longer than the reader expects ends the connection. */
 
@@ -78,8 +79,7 @@ typedef enum jobs_kind {
     JOBS_ENTER = 'a',
     JOBS_GROW = 'g',
     JOBS_REFUSED = 'r', /* a sentence */
-    JOBS_ENTRY = 'c',
-    JOBS_RECORDS = 'k', /* a line with the number of records so far, and an entry: out/record.h */
+    JOBS_ENTRY = 'c',   /* a line with a number, and the text of an entry */
     JOBS_STOP = 'x',
     JOBS_OUT = 'o',
     JOBS_ERR = 'e',

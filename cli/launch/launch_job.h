@@ -50,8 +50,8 @@ int launch_serve(int argc, char **argv);
  * goes on as well: it runs in this process, between keys.
  *
  * Each worker has a socket for entries in the folder of the job, so workers are processes of this
- * host. launch sends an entry by a message on a connection of its own (jobs_socket.h): JOBS_ENTRY,
- * whose text is the number of its first line, a newline and the entry, or JOBS_STOP at the end.
+ * host. launch sends an entry by a message on a connection of its own (jobs_socket.h): JOBS_ENTRY
+ * with the number of its first line, or JOBS_STOP at the end.
  * Whenever a worker can take an entry, it writes a line, with the exit code of the one before, into
  * a pipe to its watcher, whose number is in KVSTORE_ENTRIES. The watcher sends that on behind all
  * that the worker has printed. */
