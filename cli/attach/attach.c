@@ -49,31 +49,37 @@ static bool ask(int fd, buf *told)
     own_buf text = {0};
     limit(fd, 1);
     errno = 0;
-    bool good = jobs_say(fd, JOBS_ASK, "") &&
-                jobs_receive(fd, &kind, &text, TOLD_MOST, NULL) == 1 && kind == JOBS_TOLD;
+    bool good = jobs_say(fd, JOBS_ASK, "") && jobs_receive(fd, &kind, &text, TOLD_MOST) == 1 &&
+                kind == JOBS_TOLD;
     if (good)
         buf_put(told, buf_text(&text), text.len);
     return good;
 }
 
-static int attach_enter(const job_list *list, const char *name, int rank, int *number, kv_err *e);
+static int attach_enter(const job_list *list, const job_entry *job, int rank, int *number,
+                        kv_err *e);
 
-static int add(job_list *list, const char *name, kv_err *e)
+/* Adds the job of a socket. One of a worker counts where the launcher of the job is elsewhere. */
+static int add(job_list *list, const char *file, kv_err *e)
 {
+    size_t n = strcspn(file, ":");
+    job_entry x = {.first = file[n] ? atoi(file + n + 1) : -1};
     int number;
-    job_entry x = {.told = {0}};
     bool good;
+    snprintf(x.name, sizeof x.name, "%.*s", n > JOBS_NAME ? 0 : (int)n, file);
+    if (!jobs_is_name(x.name) || (x.first >= 0 && faccessat(list->dir, x.name, F_OK, 0) == 0) ||
+        jobs_tidy(list->dir, file))
+        return KV_OK;
     { /* ends before the worker is asked: a job takes so many connections at a time */
-        own_fd fd = jobs_connect(list->dir, name, 1);
+        own_fd fd = jobs_connect(list->dir, file, 1);
         good = fd >= 0 && ask(fd, &x.told);
         x.silent = !good && errno == EAGAIN;
     }
     if (x.silent)
         buf_printf(&x.told, "state silent\n");
-    own_fd worker = good ? attach_enter(list, name, -1, &number, &(kv_err){0}) : -1;
+    own_fd worker = good && x.first < 0 ? attach_enter(list, &x, -1, &number, &(kv_err){0}) : -1;
     if (worker >= 0) /* it knows how far it is */
         ask(worker, &x.told);
-    snprintf(x.name, sizeof x.name, "%s", name);
     if ((good || x.silent) && buf_check(&x.told, e) == KV_OK &&
         mem_grow(&list->items, &list->cap, list->n + 1, sizeof *list->items, e) == KV_OK) {
         list->items[list->n++] = x;
@@ -85,7 +91,9 @@ static int add(job_list *list, const char *name, kv_err *e)
 
 static int by_name(const void *a, const void *b)
 {
-    return strcmp(((const job_entry *)a)->name, ((const job_entry *)b)->name);
+    const job_entry *x = a, *y = b;
+    int order = strcmp(x->name, y->name);
+    return order ? order : x->first - y->first;
 }
 
 int attach_jobs(job_list *list, kv_err *e)
@@ -98,10 +106,16 @@ int attach_jobs(job_list *list, kv_err *e)
     own_dir *d = again < 0 ? NULL : fdopendir(again);
     int rc = KV_OK;
     for (const struct dirent *x; d && rc == KV_OK && (x = readdir(d));)
-        if (jobs_is_name(x->d_name) && !jobs_tidy(list->dir, x->d_name))
-            rc = add(list, x->d_name, e);
-    if (list->n > 1)
-        qsort(list->items, (size_t)list->n, sizeof *list->items, by_name);
+        rc = add(list, x->d_name, e);
+    int64_t n = list->n;
+    if (n > 1)
+        qsort(list->items, (size_t)n, sizeof *list->items, by_name);
+    list->n = n > 0;
+    for (int64_t i = 1; i < n; i++) /* the first worker stands for the job */
+        if (strcmp(list->items[list->n - 1].name, list->items[i].name) == 0)
+            buf_release(&list->items[i].told);
+        else
+            list->items[list->n++] = list->items[i];
     return rc;
 }
 
@@ -156,107 +170,86 @@ static bool runs_script(const job_entry *entry, const char *name)
     return false;
 }
 
-/* *name becomes the job of that name, or the only one of that script; NULL: the only one. Errors:
- * name, with a hint; peer (it is silent). */
-static int attach_jobs_choose(const job_list *list, const char *job, const char **name, kv_err *e)
+/* *chosen becomes the job of that name, or the only one of that script; job NULL: the only one.
+ * Errors: name, with a hint; peer (it is silent). */
+static int attach_jobs_choose(const job_list *list, const char *job, const job_entry **chosen,
+                              kv_err *e)
 {
     const job_entry *runs = NULL;
     int scripts = 0;
-    *name = job;
-    for (int64_t i = 0; i < list->n && job; i++) {
-        if (strcmp(list->items[i].name, job) == 0)
-            return list->items[i].silent ? refuse(job, NULL, e) : KV_OK;
-        bool found = runs_script(&list->items[i], job);
-        runs = found ? &list->items[i] : runs;
+    *chosen = NULL;
+    for (int64_t i = 0; i < list->n && job && !*chosen; i++) {
+        const job_entry *one = &list->items[i];
+        bool found = runs_script(one, job);
+        *chosen = strcmp(one->name, job) == 0 ? one : NULL;
+        runs = found ? one : runs;
         scripts += found;
     }
-    if (scripts == 1) {
-        *name = runs->name;
-        return runs->silent ? refuse(*name, NULL, e) : KV_OK;
-    }
+    if (!*chosen && scripts == 1)
+        *chosen = runs;
+    else if (!job && list->n == 1)
+        *chosen = list->items;
+    if (*chosen)
+        return (*chosen)->silent ? refuse((*chosen)->name, NULL, e) : KV_OK;
     if (job)
         kv_err_set(e, KV_E_NAME, "no job of yours is called %s here", job);
     else if (list->n == 0)
         kv_err_set(e, KV_E_NAME, "no job of yours runs here");
-    else if (list->n > 1)
-        kv_err_set(e, KV_E_NAME, "which job? %lld run here", (long long)list->n);
-    else if (list->items[0].silent)
-        return refuse(list->items[0].name, NULL, e);
     else
-        *name = list->items[0].name;
+        kv_err_set(e, KV_E_NAME, "which job? %lld run here", (long long)list->n);
     if (job && command_find(job, strlen(job)))
-        kv_err_hint(e, "kvctl attach -c %s runs it beside the job", job);
-    else if (e->code) {
-        own_buf names = {0};
-        for (int64_t i = 0; i < list->n; i++)
-            buf_printf(&names, i ? ", %s" : "%s", list->items[i].name);
-        if (names.len > 0)
-            kv_err_hint(e, "jobs that run here: %s", buf_text(&names));
-        else
-            kv_err_hint(e,
-                        "kvctl launch -n 2 train.kv runs one; one of plain mpirun has no way in");
-    }
-    return (int)e->code;
+        return kv_err_hint(e, "kvctl attach -c %s runs it beside the job", job);
+    own_buf names = {0};
+    for (int64_t i = 0; i < list->n; i++)
+        buf_printf(&names, i ? ", %s" : "%s", list->items[i].name);
+    return names.len > 0
+               ? kv_err_hint(e, "jobs that run here: %s", buf_text(&names))
+               : kv_err_hint(e, "kvctl launch -n 2 train.kv runs one; one of plain mpirun has no "
+                                "way in");
 }
 
-/* Returns the socket, or -1. */
-static int connect_to(const job_list *list, const char *name, kv_err *e)
+/* Asks the launcher of a job for a worker, as JOBS_ENTER and JOBS_GROW do. Returns its number; -1
+ * with an error: io, peer. */
+static int ask_launcher(const job_list *list, const char *name, jobs_kind kind, const char *text,
+                        kv_err *e)
 {
-    int fd = list->dir < 0 ? -1 : jobs_connect(list->dir, name, 5);
-    if (fd < 0 && errno == EAGAIN)
-        refuse(name, NULL, e);
-    else if (fd < 0)
+    jobs_kind answer = JOBS_REFUSED;
+    own_buf said = {0};
+    own_fd fd = jobs_connect(list->dir, name, 5);
+    if (fd < 0 && errno != EAGAIN)
         kv_err_set(e, KV_E_IO, "job %s cannot be reached: %s", name, strerror(errno));
-    else
+    if (fd >= 0)
         limit(fd, 5);
-    return fd;
+    bool answered =
+        fd >= 0 && jobs_say(fd, kind, text) && jobs_receive(fd, &answer, &said, TOLD_MOST) == 1;
+    if (answered && answer == JOBS_TOLD)
+        return atoi(buf_text(&said));
+    refuse(name, answered && answer == JOBS_REFUSED ? &said : NULL, e);
+    return -1;
 }
 
 /* Connects to a worker of the job: rank -1 is the first one of this host. Returns the socket, and
- * *number is which worker it is, -1 where that is not known. -1 with an error: io, peer. */
-static int attach_enter(const job_list *list, const char *name, int rank, int *number, kv_err *e)
+ * *number is which worker it is. -1 with an error: io, peer. */
+static int attach_enter(const job_list *list, const job_entry *job, int rank, int *number,
+                        kv_err *e)
 {
-    jobs_kind kind = JOBS_REFUSED;
-    own_buf text = {0};
-    char wanted[16] = "";
-    own_fd door = -1, fd = connect_to(list, name, e);
-    if (fd < 0)
-        return -1;
+    char text[16] = "", file[JOBS_SOCKET];
     if (rank >= 0)
-        snprintf(wanted, sizeof wanted, "%d", rank);
-    int got =
-        jobs_say(fd, JOBS_ENTER, wanted) ? jobs_receive(fd, &kind, &text, TOLD_MOST, &door) : -1;
-    *number = -1;
-    if (got == 1 && kind == JOBS_HERE) {
-        door = fd;
-        fd = -1;
-    } else if (got == 1 && kind == JOBS_DOOR && door >= 0) {
-        *number = atoi(buf_text(&text));
-    } else {
-        refuse(name, got == 1 && kind == JOBS_REFUSED ? &text : NULL, e);
-    }
-    if (e->code)
+        snprintf(text, sizeof text, "%d", rank);
+    *number = job->first < 0 ? ask_launcher(list, job->name, JOBS_ENTER, text, e)
+              : rank < 0     ? job->first
+                             : rank;
+    if (*number < 0)
         return -1;
-    int entered = door;
-    limit(door, 0);
-    door = -1;
-    return entered;
-}
-
-/* Asks the job for one worker more: *number is the rank that becomes one. Errors: io, peer. */
-static int attach_grow(const job_list *list, const char *name, int *number, kv_err *e)
-{
-    jobs_kind kind = JOBS_REFUSED;
-    own_buf text = {0};
-    own_fd fd = connect_to(list, name, e);
-    if (fd < 0)
-        return (int)e->code;
-    int got = jobs_say(fd, JOBS_GROW, "") ? jobs_receive(fd, &kind, &text, TOLD_MOST, NULL) : -1;
-    if (got == 1 && kind == JOBS_TOLD)
-        *number = atoi(buf_text(&text));
-    else
-        refuse(name, got == 1 && kind == JOBS_REFUSED ? &text : NULL, e);
-    return (int)e->code;
+    jobs_name_worker(file, job->name, *number);
+    int fd = jobs_connect(list->dir, file, 5);
+    if (fd < 0 && errno == ENOENT) /* a spare, or one that is just starting */
+        kv_err_set(e, KV_E_PEER, "job %s: worker %d does not listen %s", job->name, *number,
+                   job->first < 0 ? "yet: it does when its script begins" : "on this host");
+    else if (fd < 0)
+        kv_err_set(e, KV_E_PEER, "job %s: worker %d cannot be reached now: %s", job->name, *number,
+                   strerror(errno));
+    return fd;
 }
 
 /* ---- The client ---- */
@@ -383,7 +376,7 @@ static void wait_for_answer(attached *a)
             break;
         if (got <= 0)
             continue;
-        if (jobs_receive(a->fd, &kind, &text, JOBS_LARGE, NULL) != 1)
+        if (jobs_receive(a->fd, &kind, &text, JOBS_LARGE) != 1)
             end(a);
         else
             done = show(a, kind, &text);
@@ -424,13 +417,13 @@ static void send_entry(attached *a, const char *text, size_t n)
         return;
     }
     if (a->json)
-        buf_printf(&entry, "%lld\n", (long long)a->records);
+        buf_printf(&entry, "%lld", (long long)a->records);
+    buf_char(&entry, '\n');
     buf_put(&entry, text, n);
     if (entry.failed || entry.len > JOBS_SMALL) {
         terminal_say("kvctl: error[usage]: an entry has at most %d bytes", JOBS_SMALL);
         note_failure(a, EXIT_NOT_UNDERSTOOD);
-    } else if (!jobs_send(a->fd, a->json ? JOBS_RECORDS : JOBS_ENTRY, buf_text(&entry), entry.len,
-                          -1)) {
+    } else if (!jobs_send(a->fd, JOBS_ENTRY, buf_text(&entry), entry.len)) {
         end(a);
     } else {
         wait_for_answer(a);
@@ -488,21 +481,18 @@ static int run_prompt(attached *a, kv_err *e)
 static int open_job(const attach_options *o, attached *a, kv_err *e)
 {
     own_jobs list = {.dir = -1};
-    const char *name;
-    int number = -1;
+    const job_entry *job;
+    int number;
     TRY(attach_jobs(&list, e));
-    TRY(attach_jobs_choose(&list, o->job, &name, e));
-    snprintf(a->job, sizeof a->job, "%s", name);
-    a->fd = attach_enter(&list, name, o->rank, &number, e);
+    TRY(attach_jobs_choose(&list, o->job, &job, e));
+    snprintf(a->job, sizeof a->job, "%s", job->name);
+    a->fd = attach_enter(&list, job, o->rank, &number, e);
     if (!e->code && !o->job && !o->quiet && (o->entries.n > 1 || isatty(STDERR_FILENO))) {
         int n;
-        const char *script = attach_job_field(list.items, "script", &n);
-        terminal_say("note: job %s, %.*s", name, n, script);
+        const char *script = attach_job_field(job, "script", &n);
+        terminal_say("note: job %s, %.*s", a->job, n, script);
     }
-    if (number >= 0)
-        snprintf(a->prompt, sizeof a->prompt, "%s[%d]> ", a->job, number);
-    else
-        snprintf(a->prompt, sizeof a->prompt, "%s> ", a->job);
+    snprintf(a->prompt, sizeof a->prompt, "%s[%d]> ", a->job, number);
     return e->code;
 }
 
@@ -621,7 +611,7 @@ static int add_rank(rows *table, const job_list *list, const job_entry *job, int
     kv_err why = {0};
     own_buf told = {0};
     int number;
-    own_fd fd = server ? -1 : attach_enter(list, job->name, rank, &number, &why);
+    own_fd fd = server ? -1 : attach_enter(list, job, rank, &number, &why);
     if (fd >= 0)
         ask(fd, &told);
     else if (!server)
@@ -643,7 +633,7 @@ static int add_ranks(rows *table, const job_list *list, const job_entry *job, kv
     const char *pids = attach_job_field(job, "pids", &n), *end = pids + n;
     int servers = atoi(attach_job_field(job, "servers", &n)), all = 0;
     if (pids == end) /* a worker tells of the job, whose launcher runs on another host */
-        return add_rank(table, list, job, atoi(attach_job_field(job, "rank", &n)), 0, false, e);
+        return add_rank(table, list, job, job->first, 0, false, e);
     for (const char *at = pids; at < end; at++)
         all += *at == ' ';
     for (char *next; pids < end; pids = next, rank++)
@@ -653,7 +643,7 @@ static int add_ranks(rows *table, const job_list *list, const job_entry *job, kv
 }
 
 /* job: the one that is shown, with its ranks; NULL: all are. */
-static int print_json(const job_list *list, const char *job, const rows *ranks, kv_err *e)
+static int print_json(const job_list *list, const job_entry *job, const rows *ranks, kv_err *e)
 {
     static const rows_column columns[] = {{"name", NULL},  {"pid", NULL},     {"began", NULL},
                                           {"workers", NULL}, {"servers", NULL}, {"state", NULL},
@@ -664,7 +654,7 @@ static int print_json(const job_list *list, const char *job, const rows *ranks, 
     json_begin(&w, "jobs", '[');
     for (int64_t i = 0; i < list->n; i++) {
         own_rows one = {columns, sizeof columns / sizeof *columns, NULL, 0, 0};
-        if (job && strcmp(list->items[i].name, job) != 0)
+        if (job && job != &list->items[i])
             continue;
         TRY(add_job(&one, &list->items[i], true, e));
         json_begin(&w, NULL, '{');
@@ -690,17 +680,16 @@ static int list_jobs(const jobs_options *o, result *given, kv_err *e)
     own_rows table = {columns, sizeof columns / sizeof *columns, NULL, 0, 0};
     own_jobs list = {.dir = -1};
     own_buf text = {0};
-    const char *job = NULL;
+    const job_entry *job = NULL;
     TRY(attach_jobs(&list, e));
     if (o->job) {
         table = (rows){rank_columns, sizeof rank_columns / sizeof *rank_columns, NULL, 0, 0};
         TRY(attach_jobs_choose(&list, o->job, &job, e));
     }
-    for (int64_t i = 0; i < list.n; i++)
-        if (!job)
-            TRY(add_job(&table, &list.items[i], false, e));
-        else if (strcmp(list.items[i].name, job) == 0)
-            TRY(add_ranks(&table, &list, &list.items[i], e));
+    for (int64_t i = 0; i < list.n && !job; i++)
+        TRY(add_job(&table, &list.items[i], false, e));
+    if (job)
+        TRY(add_ranks(&table, &list, job, e));
     if (given) {
         given->entries = table;
         table = (rows){0};
@@ -733,13 +722,13 @@ int jobs_main(int argc, char **argv)
 static int grow(const char *job, kv_err *e)
 {
     own_jobs list = {.dir = -1};
-    const char *name;
-    int number = 0;
+    const job_entry *one;
     TRY(attach_jobs(&list, e));
-    TRY(attach_jobs_choose(&list, job, &name, e));
-    TRY(attach_grow(&list, name, &number, e));
-    printf("job %s: rank %d becomes a worker at the next round\n", name, number);
-    return KV_OK;
+    TRY(attach_jobs_choose(&list, job, &one, e));
+    int number = ask_launcher(&list, one->name, JOBS_GROW, "", e);
+    if (number >= 0)
+        printf("job %s: rank %d becomes a worker at the next round\n", one->name, number);
+    return (int)e->code;
 }
 
 int grow_main(int argc, char **argv)

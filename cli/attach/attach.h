@@ -15,7 +15,8 @@
 typedef struct job_entry {
     char name[JOBS_NAME + 1];
     buf told;    /* lines `name value` */
-    bool silent; /* its launcher does not answer: told has the state "silent" alone */
+    int first; /* the worker that told them, where the launcher runs elsewhere; -1: the launcher */
+    bool silent; /* that one does not answer: told has only the state "silent" */
 } job_entry;
 
 typedef struct job_list {
@@ -39,10 +40,8 @@ int grow_main(int argc, char **argv);
 
 /* ---- The worker that is looked at ---- */
 
-/* A worker of a job under `kvctl launch` lets people look at it: it listens at the socket
- * `attach.RANK` in the folder of the job on its host, where the launcher hands its clients over
- * (jobs_socket.h). The first worker of a host on which the launcher does not run also has a socket
- * in the user's folder of jobs (jobs_socket.h), so that the job is found there.
+/* A worker of a job under `kvctl launch` lets people look at it: it has a socket in the user's
+ * folder of jobs on its host (jobs_socket.h).
  *
  * One thread accepts clients and runs their entries, one after the other, each in a guest session
  * (attach_serve.c). A client that does not read what it asked for is dropped. */

@@ -391,17 +391,17 @@ static void run_guest(guest *g, session *s, const char *text, size_t n)
     jobs_head head;
     for (size_t at = 0; !g->later.failed && at < g->later.len; at += sizeof head + head.bytes) {
         memcpy(&head, g->later.data + at, sizeof head);
-        jobs_send(g->fd, (jobs_kind)head.kind, g->later.data + at + sizeof head, head.bytes, -1);
+        jobs_send(g->fd, (jobs_kind)head.kind, g->later.data + at + sizeof head, head.bytes);
     }
     buf_release(&g->later);
     if (out.text.len > 0)
-        jobs_send(g->fd, JOBS_OUT, out.text.data, out.text.len, -1);
+        jobs_send(g->fd, JOBS_OUT, out.text.data, out.text.len);
     if (e.code == KV_E_INTERRUPTED)
         buf_add(&report, "interrupted\n");
     else if (e.code)
         report_text(s, &e, &report);
     if (report.len > 0)
-        jobs_send(g->fd, JOBS_ERR, report.data, report.len, -1);
+        jobs_send(g->fd, JOBS_ERR, report.data, report.len);
     snprintf(code, sizeof code, "%d", e.code ? (int)exit_code_of_error(e.code) : EXIT_DONE);
     jobs_say(g->fd, JOBS_DONE, code);
     buf_release(&out.text);
@@ -409,10 +409,10 @@ static void run_guest(guest *g, session *s, const char *text, size_t n)
 
 /* Runs an entry, and sends what it gives to a socket (jobs_socket.h): output, errors, JOBS_DONE. It
  * ends early when the client says so or is gone. */
-static void guest_run(guest *g, int fd, const buf *entry, bool records)
+static void guest_run(guest *g, int fd, const buf *entry)
 {
     session s;
-    const char *text = buf_text(entry), *end = text + entry->len;
+    const char *number = buf_text(entry), *text = number + strcspn(number, "\n");
     const guest_ops ops = {.arg = g, .check = guest_check, .amend = guest_amend,
                            .note = guest_note, .draw = guest_draw, .profile = guest_profile};
     g->fd = fd;
@@ -424,13 +424,10 @@ static void guest_run(guest *g, int fd, const buf *entry, bool records)
     session_init(&s);
     s.guest = &ops;
     s.interrupted = guest_interrupted;
-    if (records) {
-        char *behind;
-        s.out.recorder.on = true;
-        s.out.recorder.seq = strtoll(text, &behind, 10);
-        text = behind + (*behind == '\n');
-    }
-    run_guest(g, &s, text, (size_t)(end - text));
+    s.out.recorder.on = text > number;
+    s.out.recorder.seq = s.out.recorder.on ? strtoll(number, NULL, 10) : 0;
+    text += *text == '\n';
+    run_guest(g, &s, text, entry->len - (size_t)(text - number));
     session_release(&s);
     stop_ask_here((stop_answer){0});
 }
@@ -470,10 +467,8 @@ struct attach_server {
     guest guest;
     pthread_t thread;
     int wake[2];
-    int dir, fd;         /* in the folder of the job */
-    char name[32];
-    int listed_dir, listed; /* in the user's folder of jobs; -1: the launcher's is here */
-    const char *job, *from; /* from: the host of the launcher */
+    int dir, fd; /* in the user's folder of jobs */
+    char name[JOBS_SOCKET];
     int servers;
     pthread_mutex_t lock; /* of the clients, which attach_end shuts and the thread closes */
     int clients[CLIENTS], n;
@@ -491,10 +486,10 @@ static void drop(attach_server *a, int i)
     pthread_mutex_unlock(&a->lock);
 }
 
-static void take_client(attach_server *a, int from)
+static void take_client(attach_server *a)
 {
     const struct timeval t = {SECONDS, 0};
-    int fd = jobs_accept(from);
+    int fd = jobs_accept(a->fd);
     if (fd < 0)
         return;
     setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &t, sizeof t);
@@ -509,14 +504,12 @@ static void take_client(attach_server *a, int from)
     close(fd);
 }
 
-/* Tells a client about this worker; where the worker itself is listed, also about the job. */
+/* Tells a client about this worker, and what it knows of the job. */
 static void tell(const attach_server *a, int fd)
 {
     own_buf text = {0};
-    buf_printf(&text, "rank %s\n", a->guest.rank);
-    if (a->listed >= 0)
-        buf_printf(&text, "name %s\nlauncher %s\nworkers %d\nservers %d\nstate runs\n", a->job,
-                   a->from, a->guest.ranks - a->servers, a->servers);
+    buf_printf(&text, "workers %d\nservers %d\nstate runs\n", a->guest.ranks - a->servers,
+               a->servers);
     add_place(a->guest.script, &text);
     /* how far the job is, for `kvctl jobs`: `rounds N`, if it can be told now */
     session s;
@@ -539,13 +532,11 @@ static bool take_message(attach_server *a, int fd)
 {
     jobs_kind kind;
     own_buf text = {0};
-    bool stays = jobs_receive(fd, &kind, &text, JOBS_SMALL, NULL) == 1;
+    bool stays = jobs_receive(fd, &kind, &text, JOBS_SMALL) == 1;
     if (stays && kind == JOBS_ASK)
         tell(a, fd);
-    else if (stays && kind == JOBS_ENTER)
-        jobs_say(fd, JOBS_HERE, "");
-    else if (stays && (kind == JOBS_ENTRY || kind == JOBS_RECORDS))
-        guest_run(&a->guest, fd, &text, kind == JOBS_RECORDS);
+    else if (stays && kind == JOBS_ENTRY)
+        guest_run(&a->guest, fd, &text);
     else
         stays = stays && kind == JOBS_STOP; /* of an entry that has ended meanwhile */
     return stays;
@@ -555,64 +546,39 @@ static void *serve(void *arg)
 {
     attach_server *a = arg;
     for (;;) {
-        struct pollfd p[CLIENTS + 3] = {{.fd = a->wake[0], .events = POLLIN},
-                                        {.fd = a->fd, .events = POLLIN},
-                                        {.fd = a->listed, .events = POLLIN}};
+        struct pollfd p[CLIENTS + 2] = {{.fd = a->wake[0], .events = POLLIN},
+                                        {.fd = a->fd, .events = POLLIN}};
         int n = a->n;
         for (int i = 0; i < n; i++)
-            p[i + 3] = (struct pollfd){.fd = a->clients[i], .events = POLLIN};
-        if (poll(p, (nfds_t)n + 3, -1) < 0)
+            p[i + 2] = (struct pollfd){.fd = a->clients[i], .events = POLLIN};
+        if (poll(p, (nfds_t)n + 2, -1) < 0)
             continue;
         if (p[0].revents)
             return NULL;
         for (int i = n - 1; i >= 0; i--)
-            if (p[i + 3].revents && !take_message(a, a->clients[i]))
+            if (p[i + 2].revents && !take_message(a, a->clients[i]))
                 drop(a, i);
         if (p[1].revents)
-            take_client(a, a->fd);
-        if (p[2].revents)
-            take_client(a, a->listed);
+            take_client(a);
     }
 }
 
 /* ---- Beginning and ending ---- */
 
-/* On a host without the launcher, the first worker there. */
-static void list_job(attach_server *a)
+static bool open_socket(attach_server *a, const char *job)
 {
-    char here[64] = "";
-    const char *local = getenv("OMPI_COMM_WORLD_LOCAL_RANK");
     kv_err unused = {0};
-    a->from = getenv("KVSTORE_JOB_HOST");
-    a->job = getenv("KVSTORE_JOB");
-    a->listed = a->listed_dir = -1;
-    gethostname(here, sizeof here - 1);
-    if (!a->job || !jobs_is_name(a->job) || !a->from || strcmp(a->from, here) == 0 || !local ||
-        strcmp(local, "0") != 0)
-        return;
-    if (jobs_folder_open(true, &a->listed_dir, &unused) == KV_OK &&
-        jobs_listen(a->listed_dir, a->job, &a->listed, &unused)) {
-        close(a->listed_dir);
-        a->listed = a->listed_dir = -1;
-    }
-}
-
-static bool open_sockets(attach_server *a, const char *folder, const char *number)
-{
     a->fd = -1;
-    snprintf(a->name, sizeof a->name, "attach.%.16s", number);
-    a->dir = open(folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    if (a->dir < 0)
+    jobs_name_worker(a->name, job, atoi(a->guest.rank));
+    if (!jobs_is_name(job) || jobs_folder_open(true, &a->dir, &unused))
         return false;
-    if (jobs_listen(a->dir, a->name, &a->fd, &(kv_err){0}) || pipe2(a->wake, O_CLOEXEC)) {
-        if (a->fd >= 0)
-            jobs_unlisten(a->dir, a->fd, a->name);
-        else
-            close(a->dir);
-        return false;
-    }
-    list_job(a);
-    return true;
+    if (!jobs_listen(a->dir, a->name, &a->fd, &unused) && !pipe2(a->wake, O_CLOEXEC))
+        return true;
+    if (a->fd >= 0)
+        jobs_unlisten(a->dir, a->fd, a->name);
+    else
+        close(a->dir);
+    return false;
 }
 
 static void release(attach_server *a)
@@ -620,8 +586,6 @@ static void release(attach_server *a)
     for (int i = a->n - 1; i >= 0; i--)
         drop(a, i);
     jobs_unlisten(a->dir, a->fd, a->name);
-    if (a->listed >= 0)
-        jobs_unlisten(a->listed_dir, a->listed, a->job);
     close(a->wake[0]);
     close(a->wake[1]);
     a->guest.script->visit = NULL;
@@ -644,8 +608,9 @@ static bool start(attach_server *a)
 attach_server *attach_begin(session *s)
 {
     const char *folder = getenv("KVSTORE_RUN_DIR"), *number = getenv("OMPI_COMM_WORLD_RANK"),
-               *size = getenv("OMPI_COMM_WORLD_SIZE"), *servers = getenv("KVSTORE_SERVERS");
-    attach_server *a = folder && number ? mem_zalloc(1, sizeof *a, &(kv_err){0}) : NULL;
+               *size = getenv("OMPI_COMM_WORLD_SIZE"), *servers = getenv("KVSTORE_SERVERS"),
+               *job = getenv("KVSTORE_JOB");
+    attach_server *a = folder && number && job ? mem_zalloc(1, sizeof *a, &(kv_err){0}) : NULL;
     if (!a)
         return NULL;
     a->guest = (guest){.script = s,
@@ -656,7 +621,7 @@ attach_server *attach_begin(session *s)
                        .profiler = -1};
     a->servers = servers ? atoi(servers) : 0;
     pthread_mutex_init(&a->lock, NULL);
-    if (!open_sockets(a, folder, number)) {
+    if (!open_socket(a, job)) {
         mem_free(a);
         return NULL;
     }

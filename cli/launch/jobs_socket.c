@@ -38,6 +38,11 @@ bool jobs_is_name(const char *name)
     return true;
 }
 
+void jobs_name_worker(char file[JOBS_SOCKET], const char *name, int number)
+{
+    snprintf(file, JOBS_SOCKET, "%.*s:%d", JOBS_NAME, name, number);
+}
+
 int jobs_folder_open(bool makes, int *dir, kv_err *e)
 {
     char path[4096];
@@ -72,7 +77,7 @@ int jobs_folder_open(bool makes, int *dir, kv_err *e)
 static struct sockaddr_un address_of(int dir, const char *name)
 {
     struct sockaddr_un a = {.sun_family = AF_UNIX};
-    snprintf(a.sun_path, sizeof a.sun_path, "/proc/self/fd/%d/%.64s", dir, name);
+    snprintf(a.sun_path, sizeof a.sun_path, "/proc/self/fd/%d/%.80s", dir, name);
     return a;
 }
 
@@ -198,25 +203,13 @@ static bool send_all(int fd, const char *at, size_t n)
     return true;
 }
 
-bool jobs_send(int fd, jobs_kind kind, const void *text, size_t n, int pass)
+bool jobs_send(int fd, jobs_kind kind, const void *text, size_t n)
 {
     jobs_head head = {.bytes = (uint32_t)n, .kind = kind};
-    union {
-        struct cmsghdr align;
-        char bytes[CMSG_SPACE(sizeof pass)];
-    } control = {{0}};
     struct iovec both[] = {{&head, sizeof head}, {(void *)text, n}}; /* in one piece if they fit */
-    struct msghdr m = {.msg_iov = both, .msg_iovlen = 2};
+    const struct msghdr m = {.msg_iov = both, .msg_iovlen = 2};
     if (n > JOBS_LARGE)
         return false;
-    if (pass >= 0) {
-        m.msg_control = control.bytes;
-        m.msg_controllen = sizeof control.bytes;
-        struct cmsghdr *c = CMSG_FIRSTHDR(&m);
-        *c = (struct cmsghdr){.cmsg_len = CMSG_LEN(sizeof pass), .cmsg_level = SOL_SOCKET,
-                              .cmsg_type = SCM_RIGHTS};
-        memcpy(CMSG_DATA(c), &pass, sizeof pass);
-    }
     ssize_t sent;
     do
         sent = sendmsg(fd, &m, MSG_NOSIGNAL);
@@ -227,44 +220,18 @@ bool jobs_send(int fd, jobs_kind kind, const void *text, size_t n, int pass)
 
 bool jobs_say(int fd, jobs_kind kind, const char *text)
 {
-    return jobs_send(fd, kind, text, strlen(text), -1);
-}
-
-/* Keeps one descriptor that came, and closes any others. */
-static void take_passed(struct msghdr *m, int *passed)
-{
-    for (struct cmsghdr *c = CMSG_FIRSTHDR(m); c; c = CMSG_NXTHDR(m, c)) {
-        if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
-            continue;
-        int n = (int)((c->cmsg_len - CMSG_LEN(0)) / sizeof(int));
-        for (int i = 0; i < n; i++) {
-            int fd;
-            memcpy(&fd, CMSG_DATA(c) + (size_t)i * sizeof fd, sizeof fd);
-            if (passed && *passed < 0)
-                *passed = fd;
-            else
-                close(fd);
-        }
-    }
+    return jobs_send(fd, kind, text, strlen(text));
 }
 
 /* Returns 1, or 0 at an end before the first byte, or -1. */
-static int receive_all(int fd, char *to, size_t n, int *passed)
+static int receive_all(int fd, char *to, size_t n)
 {
     for (size_t at = 0; at < n;) {
-        union {
-            struct cmsghdr align;
-            char bytes[CMSG_SPACE(4 * sizeof(int))];
-        } control;
-        struct iovec io = {to + at, n - at};
-        struct msghdr m = {.msg_iov = &io, .msg_iovlen = 1, .msg_control = control.bytes,
-                           .msg_controllen = sizeof control.bytes};
-        ssize_t got = recvmsg(fd, &m, MSG_CMSG_CLOEXEC);
+        ssize_t got = recv(fd, to + at, n - at, 0);
         if (got < 0 && errno == EINTR)
             continue;
         if (got < 0)
             return -1;
-        take_passed(&m, passed);
         if (got == 0 && at == 0)
             return 0;
         if (got == 0) {
@@ -276,14 +243,11 @@ static int receive_all(int fd, char *to, size_t n, int *passed)
     return 1;
 }
 
-int jobs_receive(int fd, jobs_kind *kind, buf *text, size_t most, int *passed)
+int jobs_receive(int fd, jobs_kind *kind, buf *text, size_t most)
 {
     jobs_head head;
-    own_fd came = -1;
     buf_clear(text);
-    if (passed)
-        *passed = -1;
-    int rc = receive_all(fd, (char *)&head, sizeof head, passed ? &came : NULL);
+    int rc = receive_all(fd, (char *)&head, sizeof head);
     if (rc <= 0)
         return rc;
     char *room = head.bytes <= most ? buf_room(text, head.bytes) : NULL;
@@ -291,13 +255,9 @@ int jobs_receive(int fd, jobs_kind *kind, buf *text, size_t most, int *passed)
         errno = head.bytes <= most ? ENOMEM : EPROTO;
         return -1;
     }
-    if (head.bytes > 0 && (rc = receive_all(fd, room, head.bytes, NULL)) <= 0) {
+    if (head.bytes > 0 && (rc = receive_all(fd, room, head.bytes)) <= 0) {
         errno = rc ? errno : EPROTO;
         return -1;
-    }
-    if (passed) {
-        *passed = came;
-        came = -1;
     }
     buf_grew(text, head.bytes);
     *kind = (jobs_kind)head.kind;
@@ -319,17 +279,15 @@ static void name_job(const launch_options *o, char name[80])
 
 void door_tell_ranks(const launch_options *o)
 {
-    char host[64] = "", name[80];
+    char name[80];
     name_job(o, name);
-    gethostname(host, sizeof host - 1);
     setenv("KVSTORE_JOB", name, 1);
-    setenv("KVSTORE_JOB_HOST", host, 1);
 }
 
 int door_open(launch_door *d, const launch_options *o, kv_err *e)
 {
     kv_err why = {0};
-    *d = (launch_door){.dir = -1, .fd = -1, .since = time(NULL)};
+    *d = (launch_door){.dir = -1, .fd = -1, .workers = o->workers, .since = time(NULL)};
     name_job(o, d->name);
     if (jobs_folder_open(true, &d->dir, &why) == KV_OK &&
         jobs_listen(d->dir, d->name, &d->fd, &why) == KV_OK) {
@@ -348,8 +306,13 @@ int door_open(launch_door *d, const launch_options *o, kv_err *e)
 
 void door_close(launch_door *d)
 {
+    char file[JOBS_SOCKET];
     for (int i = 0; i < d->n; i++)
         close(d->clients[i]);
+    for (int i = 0; i < d->workers && d->open; i++) { /* of those that were killed */
+        jobs_name_worker(file, d->name, i);
+        jobs_tidy(d->dir, file);
+    }
     if (d->open)
         jobs_unlisten(d->dir, d->fd, d->name);
     *d = (launch_door){.dir = -1, .fd = -1};
@@ -426,30 +389,15 @@ static int choose(const job *j, const char *text, char why[200])
 
 static void enter(int fd, const job *j, const char *text)
 {
-    char name[32], why[200] = "";
+    char name[16], why[200] = "";
     int number = choose(j, text, why);
-    own_fd door = -1;
     if (number >= 0 && j->o->python)
         snprintf(why, sizeof why,
                  "worker %d runs Python, which has no prompt: kv.describe(\"rounds\") in the "
                  "program says whom a round lacks",
                  number);
-    own_fd dir = *why ? -1 : open(j->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    snprintf(name, sizeof name, "attach.%d", number);
-    if (dir >= 0)
-        door = jobs_connect(dir, name, 0);
-    if (door >= 0) {
-        snprintf(name, sizeof name, "%d", number);
-        jobs_send(fd, JOBS_DOOR, name, strlen(name), door);
-    } else {
-        if (!*why && errno == ENOENT) /* a spare, or one that is just starting */
-            snprintf(why, sizeof why,
-                     "worker %d does not listen yet: it does when its script begins", number);
-        else if (!*why)
-            snprintf(why, sizeof why, "worker %d cannot be reached now: %s", number,
-                     strerror(errno));
-        jobs_say(fd, JOBS_REFUSED, why);
-    }
+    snprintf(name, sizeof name, "%d", number);
+    jobs_say(fd, *why ? JOBS_REFUSED : JOBS_TOLD, *why ? why : name);
 }
 
 static void grow(int fd, job *j)

@@ -1,5 +1,5 @@
 /* Sockets by which a job that runs is found and looked at: their folder, the messages on them, and
- * the launcher that hands its clients over to a worker. */
+ * what a launcher answers. */
 #pragma once
 
 #include <stdbool.h>
@@ -11,7 +11,8 @@
 /* ---- The folder ---- */
 
 /* The folder in which the jobs of a user can be found on this host: $KVCTL_JOBS, else
- * /tmp/kvctl.UID. Each job that runs has a socket there, which bears its name.
+ * /tmp/kvctl.UID. The launcher of a job has a socket there that bears the job's name, and each
+ * worker has one called NAME:RANK on its own host.
  *
  * The folder is the user's alone (0700), and a real folder: one that another user made, that others
  * may enter, or that is a link, is refused and not used. Sockets have mode 0600, and both sides ask
@@ -19,10 +20,16 @@
  * job that is gone can be told from one that begins.
  */
 
-enum { JOBS_NAME = 64 /* bytes of the name of a job, at most */ };
+enum {
+    JOBS_NAME = 64, /* bytes of the name of a job, at most */
+    JOBS_SOCKET = JOBS_NAME + 16
+};
 
 /* Letters, digits, '-', '_' and '.', no '.' first. */
 bool jobs_is_name(const char *name);
+
+/* The name of a worker's socket. */
+void jobs_name_worker(char file[JOBS_SOCKET], const char *name, int number);
 
 /* Opens the folder; makes: also makes it. Out: *dir, -1 where there is none and it is not made.
  * Errors: io (it cannot be made or opened, or is not this user's alone). */
@@ -54,16 +61,15 @@ void jobs_unlisten(int dir, int fd, const char *name);
  *        0     4  how many bytes of text follow
  *        4     4  the kind
  *
- * A launcher answers JOBS_ASK with JOBS_TOLD, lines `name value`, and JOBS_ENTER, whose text is the
- * number of a worker or "", with JOBS_DOOR: the socket of that worker comes with it, and what is
- * then said on that one is between the client and the worker. JOBS_GROW asks it to let a spare in
- * as a worker, and it answers JOBS_TOLD, whose text is the number of that one, or JOBS_REFUSED. A
- * worker that is listed itself, because its launcher is elsewhere, answers JOBS_HERE: it serves on
- * the same socket.
+ * A launcher answers JOBS_ASK with JOBS_TOLD, lines `name value`. JOBS_ENTER asks it whether the
+ * worker of that number can be looked at here, with no number which one can; JOBS_GROW asks it to
+ * let a spare in as a worker. It answers both with JOBS_TOLD, whose text is the number of the
+ * worker, or with JOBS_REFUSED.
  *
- * To a worker the client sends JOBS_ENTRY, the text of an entry, or JOBS_RECORDS, and JOBS_STOP to
- * give it up. The worker answers with any number of JOBS_OUT, JOBS_ERR, JOBS_NOTE, JOBS_PLOT and
- * JOBS_FILE, and JOBS_DONE with the exit code as text. JOBS_ASK it answers with JOBS_TOLD, too.
+ * To a worker the client sends JOBS_ENTRY, and JOBS_STOP to give it up. The number of an entry is
+ * that of the records so far if records are wanted (out/record.h), else none. The worker answers
+ * with any number of JOBS_OUT, JOBS_ERR, JOBS_NOTE, JOBS_PLOT and JOBS_FILE, and JOBS_DONE with the
+ * exit code as text. JOBS_ASK it answers with JOBS_TOLD, too.
  *
  * Lengths are not believed: what is longer than the reader expects ends the connection. */
 
@@ -72,11 +78,8 @@ typedef enum jobs_kind {
     JOBS_TOLD = 'i',
     JOBS_ENTER = 'a',
     JOBS_GROW = 'g',
-    JOBS_DOOR = 'f',
-    JOBS_HERE = 'h',
     JOBS_REFUSED = 'r', /* a sentence */
-    JOBS_ENTRY = 'c',
-    JOBS_RECORDS = 'k', /* a line with the number of records so far, and an entry: out/record.h */
+    JOBS_ENTRY = 'c',   /* a line with a number, and the text of an entry */
     JOBS_STOP = 'x',
     JOBS_OUT = 'o',
     JOBS_ERR = 'e',
@@ -95,27 +98,23 @@ typedef struct jobs_head {
     uint32_t bytes, kind;
 } jobs_head;
 
-/* Sends a message, with a descriptor if pass is not -1. Returns whether all of it went. A peer that
- * is gone raises no signal; one that does not read for the timeout of the socket counts as gone. */
-bool jobs_send(int fd, jobs_kind kind, const void *text, size_t n, int pass);
+/* Sends a message. Returns whether all of it went. A peer that is gone raises no signal; one that
+ * does not read for the timeout of the socket counts as gone. */
+bool jobs_send(int fd, jobs_kind kind, const void *text, size_t n);
 
 /* The same for a text up to its NUL. */
 bool jobs_say(int fd, jobs_kind kind, const char *text);
 
-/* Waits for a message of at most `most` bytes; *text becomes its own. *passed: NULL, or becomes the
- * descriptor that came with it, or -1. Returns 1; 0 when the peer has ended the connection before
- * its first byte; -1, errno: a message that is cut or too long (EPROTO), a timeout (EAGAIN), … */
-int jobs_receive(int fd, jobs_kind *kind, buf *text, size_t most, int *passed);
+/* Waits for a message of at most `most` bytes; *text becomes its own. Returns 1; 0 when the peer
+ * has ended the connection before its first byte; -1, errno: a message that is cut or too long
+ * (EPROTO), a timeout (EAGAIN), … */
+int jobs_receive(int fd, jobs_kind *kind, buf *text, size_t most);
 
 /* ---- The door of a launcher ---- */
 
-/* The way into a job that runs: the launcher has a socket (jobs_socket.h) from which `kvctl jobs`
- * learns what it is, and through which `kvctl attach` comes to a worker.
- *
- * The launcher only opens the door: it connects to the socket `attach.RANK` that each worker has in
- * the folder of the job on its host, and hands that connection to the client. So nothing that is
- * asked or answered passes through the launcher, and a client that stops reading holds nobody up.
- */
+/* The way into a job that runs: from the socket of the launcher `kvctl jobs` learns what the job
+ * is, and `kvctl attach` which worker it may look at. It then connects to that one itself, so a
+ * client that stops reading holds no launcher up. */
 
 struct job;
 
@@ -125,12 +124,13 @@ typedef struct launch_door {
     bool open;
     int dir, fd;
     char name[80];
+    int workers;
     int64_t since; /* seconds since 1970 */
     int clients[DOOR_CLIENTS], n;
 } launch_door;
 
-/* Sets KVSTORE_JOB and KVSTORE_JOB_HOST, from which ranks know the name of the job and the host of
- * its launcher: before the command of mpirun is made, which lists such variables. */
+/* Sets KVSTORE_JOB, from which ranks know the name of the job: before the command of mpirun is
+ * made, which lists such variables. */
 void door_tell_ranks(const launch_options *o);
 
 /* Makes the socket, under --name or the number of this process. Without a folder that is safe it

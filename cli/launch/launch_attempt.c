@@ -10,7 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -117,9 +116,9 @@ static void children_kill_ranks(const job *j, int signal)
             kill(j->ranks[i].pid, signal);
 }
 
-/* Tells the watchers and ranks of all hosts that a rank is lost, or has ended (why NULL), through a
- * second mpirun. Without memory or processes for that they find out by the silence of the rank. */
-static void children_tell_hosts(job *j, int number, const char *why, bool gone)
+/* Adds a line about a rank to a file in the folder of the job on all hosts, through a second
+ * mpirun. Without memory or processes for that the ranks find out by the silence of that one. */
+static void children_tell_hosts(job *j, const char *file, int number, const char *why)
 {
     own_command c = {0}, set = {0};
     sigset_t none;
@@ -127,7 +126,7 @@ static void children_tell_hosts(job *j, int number, const char *why, bool gone)
     sigemptyset(&none);
     mpirun_environment(&set, j->o, j->folder, j->round);
     own_fd nothing = open("/dev/null", O_WRONLY | O_CLOEXEC);
-    mpirun_tell_command(&c, j->o, j->hosts, number, why, gone, &e);
+    mpirun_tell_command(&c, j->o, j->hosts, file, number, why, &e);
     if (!e.code && !launch_command_check(&set, &e)) {
         pid_t pid = fork();
         if (pid == 0)
@@ -179,21 +178,16 @@ static void gone_let(job *j, int number, const char *why)
         kill(r->pid, SIGKILL); /* silent, perhaps stopped */
 }
 
-/* Once a tick: tells other hosts, and takes what ranks of this host have asked for. */
+/* Once a tick: tells other hosts. */
 static void gone_look(job *j)
 {
-    int number;
-    char why[512];
-    if (j->o->losses == LOSSES_END || j->end_ms)
+    if (j->end_ms)
         return;
-    while (j->is_local && folder_next(j->folder, "missed", &j->missed_at, &number, why, sizeof why))
-        if (gone_may(j, number))
-            gone_let(j, number, why);
     for (int i = 0; i < j->n && !j->telling && j->mpirun; i++) {
         rank *r = &j->ranks[i];
         if (!r->untold)
             continue;
-        children_tell_hosts(j, i, r->why, true);
+        children_tell_hosts(j, "gone", i, r->why);
         r->untold = false;
     }
 }
@@ -350,27 +344,14 @@ static void name_rank(const job *j, int number, char name[160])
              j->is_local ? "" : r->host);
 }
 
-static int make_entries(job *j, kv_err *e)
-{
-    char path[FOLDER_PATH];
-    for (int i = 0; i < j->o->workers && !e->code; i++) {
-        folder_entries(j->folder, i, path);
-        j->ranks[i].entries = mkfifo(path, 0600) ? -1 : open(path, O_RDWR | O_NONBLOCK | O_CLOEXEC);
-        if (j->ranks[i].entries < 0)
-            file_error(e, "make", path, errno);
-    }
-    return e->code;
-}
-
 /* Over several hosts it has one name on all of them, which may lack the $TMPDIR of this one. */
 static int make_folder(job *j, kv_err *e)
 {
     TRY(folder_new(j->folder, j->is_local ? NULL : "/tmp", e));
     j->held = folder_hold(j->folder, "launch");
-    if (j->held < 0)
-        file_error(e, "lock", j->folder, errno);
-    else if (!j->o->talk || make_entries(j, e) == KV_OK)
+    if (j->held >= 0)
         return KV_OK;
+    file_error(e, "lock", j->folder, errno);
     folder_remove(j->folder);
     return e->code;
 }
@@ -418,7 +399,7 @@ __attribute__((format(printf, 4, 5))) static void lose(job *j, int number, int r
     if (j->code == EXIT_PEER || other < 0) /* else others may end with this code, too */
         say_why(j);
     if (!j->is_local && j->mpirun)
-        children_tell_hosts(j, other, why, false);
+        children_tell_hosts(j, "lost", other, why);
     else if (j->is_local && other >= 0 && other < j->n && j->ranks[other].pid &&
              !j->ranks[other].ended)
         kill(j->ranks[other].pid, SIGKILL); /* silent, perhaps stopped */
@@ -452,16 +433,18 @@ static void lose_host(job *j, int number)
 /* The line is of the rank whose watcher sent it. */
 static void take_event(job *j, rank *r, const char *line)
 {
-    int number, x, y;
+    int number, x;
+    long long y = -1;
     char what[16], name[160];
-    int n = sscanf(line, "%d %15s %d %d %63s", &number, what, &x, &y, r->host);
+    int n = sscanf(line, "%d %15s %d %lld %63s", &number, what, &x, &y, r->host);
     if (n < 3 || number != (int)(r - j->ranks))
         return;
-    if (n > 3) {
+    if (strcmp(what, "start") == 0) {
         r->pid = x;
-        r->watcher = y;
+        r->watcher = (pid_t)y;
         return;
     }
+    r->rounds = y;
     name_rank(j, number, name);
     r->ended = true;
     output_ended(&j->output, number);
@@ -547,9 +530,6 @@ static void take_cell(job *j, const wire_cell *cell)
     case WIRE_LOST:
     case WIRE_MISSED:
         take_loss(j, cell->kind == WIRE_MISSED, text);
-        break;
-    case WIRE_ROUNDS:
-        r->rounds = strtoll(text, NULL, 10);
         break;
     case WIRE_SSH:
         take_ssh(j, text);
@@ -704,7 +684,7 @@ static void look_at_early(job *j, int64_t now)
 {
     if (j->is_local || j->end_ms || j->early_ms == 0 || now < j->early_ms + EARLY_MS)
         return;
-    children_tell_hosts(j, j->early, NULL, false);
+    children_tell_hosts(j, "events", j->early, "exit 0");
     j->early_ms = 0;
 }
 
@@ -737,8 +717,6 @@ static void look_at_timeout(job *j, int64_t now)
 
 static void look_at_time(job *j)
 {
-    char why[512];
-    int number;
     int64_t now = clock_ms();
     look_at_start(j, now);
     look_at_early(j, now);
@@ -750,8 +728,6 @@ static void look_at_time(job *j)
     gone_look(j);
     if (j->alike && now > j->say_ms)
         say_why(j);
-    if (!j->end_ms && folder_lost(j->folder, &number, why, sizeof why))
-        lose(j, number, EXIT_PEER, "%s", why);
     look_at_timeout(j, now);
     if (!j->end_ms || now <= j->end_ms)
         return;

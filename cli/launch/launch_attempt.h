@@ -65,7 +65,6 @@ typedef struct rank {
     int64_t heard_ms; /* when its watcher last told anything */
     long long rounds; /* begun, as told at its end; -1: not told */
     bool asked;       /* a spare that was told to become a worker */
-    int entries;      /* the named pipe of its entries, in a job with a prompt */
     bool gone;        /* the others go on without it */
     bool untold;      /* and the other hosts have not been told */
     char why[256];    /* the sentence of that */
@@ -91,7 +90,6 @@ typedef struct job {
     int64_t round;              /* of the checkpoint from which it goes on */
     int64_t stopped_ms;         /* when mpirun ended the first rank by itself; 0: it did not */
     bool ssh_ended;             /* one that mpirun had started: perhaps its host is lost */
-    long missed_at;             /* bytes of the file `missed` that were read */
     int early;                  /* the rank that ended first, and well; -1: none */
     int64_t early_ms;           /* when; 0: the hosts have been told */
     int cut;                    /* the first rank that Open MPI has ended (tell_cut) */

@@ -553,20 +553,17 @@ int mpirun_command(launch_command *c, const launch_options *o, const launch_host
 }
 
 int mpirun_tell_command(launch_command *c, const launch_options *o, const launch_hosts *h,
-                        int number, const char *why, bool gone, kv_err *e)
+                        const char *file, int number, const char *why, kv_err *e)
 {
     char self[4096];
     TRY(launch_self(self, e));
     add_mpirun(c, o, h, NULL);
     launch_add_filled(c, "--map-by ppr:1:node", NULL);
     add_hosts(c, h);
-    launch_add_filled(c, "-x KVSTORE_RUN_DIR {self} launch-tell",
-                      (launch_hole[]){{"self", self}, {NULL, NULL}});
+    launch_add_filled(c, "-x KVSTORE_RUN_DIR {self} launch-tell {file}",
+                      (launch_hole[]){{"self", self}, {"file", file}, {NULL, NULL}});
     launch_add(c, "%d", number);
-    if (why)
-        launch_add(c, "%s", why);
-    if (gone)
-        launch_add(c, "gone");
+    launch_add(c, "%s", why);
     return launch_command_check(c, e);
 }
 

@@ -109,10 +109,10 @@ void hosts_ssh(const launch_hosts *h, const launch_options *o, buf *out);
 /* Appends mpirun with the ranks of a job. h may be empty: mpirun knows the hosts. */
 int mpirun_command(launch_command *c, const launch_options *o, const launch_hosts *h, kv_err *e);
 
-/* The same hosts, and on each one process that tells the watchers and ranks there of a rank that is
- * lost, or gone, or with why NULL of one that has ended well. */
+/* The same hosts, and on each one process that adds "RANK WHY" to a file in the folder of the job
+ * (launch_folder.h). */
 int mpirun_tell_command(launch_command *c, const launch_options *o, const launch_hosts *h,
-                        int number, const char *why, bool gone, kv_err *e);
+                        const char *file, int number, const char *why, kv_err *e);
 
 /* Adds the environment of the command: NAME=VALUE for each variable that ranks read. round: that of
  * the checkpoint, or 0. folder NULL: only what matters to somebody who runs the command by hand. */

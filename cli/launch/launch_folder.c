@@ -21,13 +21,6 @@ void folder_path(const char *folder, char path[FOLDER_PATH], const char *name)
     snprintf(path, FOLDER_PATH, "%s/%s", folder, name);
 }
 
-void folder_entries(const char *folder, int rank, char path[FOLDER_PATH])
-{
-    char name[32];
-    snprintf(name, sizeof name, "entries.%d", rank);
-    folder_path(folder, path, name);
-}
-
 int folder_new(char folder[4096], const char *parent, kv_err *e)
 {
     const char *temp = getenv("TMPDIR");
@@ -127,24 +120,13 @@ void folder_sweep(const char *folder)
     }
 }
 
-static bool add_line(const char *folder, const char *name, const char *line)
+bool folder_add(const char *folder, const char *name, int number, const char *why)
 {
-    char path[FOLDER_PATH];
+    char path[FOLDER_PATH], line[512];
     folder_path(folder, path, name);
+    snprintf(line, sizeof line, "%d %.480s\n", number, why);
     own_fd fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600);
     return fd >= 0 && write(fd, line, strlen(line)) >= 0;
-}
-
-bool folder_tell(const char *folder, const char *line)
-{
-    return add_line(folder, "events", line);
-}
-
-void folder_add(const char *folder, const char *name, int number, const char *why)
-{
-    char line[512];
-    snprintf(line, sizeof line, "%d %.480s\n", number, why);
-    add_line(folder, name, line);
 }
 
 bool folder_next(const char *folder, const char *name, long *at, int *number, char *why,

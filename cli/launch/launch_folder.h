@@ -12,7 +12,7 @@
  *                nothing: launch is asked to say that it is gone
  *   grow         "RANK -" for each spare that is to become a worker: from launch
  *   rounds.RANK  (with a checkpoint) how many rounds that worker has begun
- *   entries.RANK (of a job with a prompt) a named pipe of its entries, launch_job.h
+ *   entries.RANK (of a job with a prompt) the socket of its entries, launch_job.h
  *   launch       locked by launch, on its own host: there it removes the folder itself
  *   held         locked by the watchers of ranks that run
  *
@@ -33,9 +33,6 @@ enum { FOLDER_PATH = 4096 + 256 }; /* of a folder, and of a name in it */
 
 void folder_path(const char *folder, char path[FOLDER_PATH], const char *name);
 
-/* The named pipe of a worker, `entries.RANK`. */
-void folder_entries(const char *folder, int rank, char path[FOLDER_PATH]);
-
 /* Makes a new one in a folder, "" for that of the process, NULL for $TMPDIR or /tmp. Error: io. */
 int folder_new(char folder[4096], const char *parent, kv_err *e);
 
@@ -54,15 +51,12 @@ void folder_remove_free(const char *folder, bool last);
 /* Does so, without `last`, for all folders of jobs beside it. */
 void folder_sweep(const char *folder);
 
-/* Adds a line to `events`, in one write, so that lines of several ranks do not mix. Returns whether
- * that went well. */
-bool folder_tell(const char *folder, const char *line);
-
 /* Reads the first line of the file `lost`, which counts. Returns whether there is one. */
 bool folder_lost(const char *folder, int *number, char *why, size_t size);
 
-/* Adds "RANK sentence" to a file, in one write. */
-void folder_add(const char *folder, const char *name, int number, const char *why);
+/* Adds "RANK sentence" to a file, in one write, so that lines of several ranks do not mix. Returns
+ * whether that went well. */
+bool folder_add(const char *folder, const char *name, int number, const char *why);
 
 /* Reads the line of such a file that begins at byte *at, which becomes that of the next. Returns
  * whether there was one. */
@@ -99,10 +93,10 @@ enum { WIRE_TEXT = 494 };
 typedef enum wire_kind {
     WIRE_OUT = 'o',    /* a piece of what the rank wrote to stdout */
     WIRE_ERR = 'e',    /* and to stderr */
-    WIRE_EVENT = 'v',  /* a line as in the file `events`, and the host behind a start */
+    WIRE_EVENT = 'v',  /* a line as in the file `events`, and behind it the host of a start, or how
+                          many rounds a worker has begun at its end */
     WIRE_LOST = 'l',   /* what the file `lost` of that host says */
     WIRE_MISSED = 'm', /* a line of the file `missed` of that host */
-    WIRE_ROUNDS = 'r', /* how many rounds the worker has begun */
     WIRE_DONE = 'd',   /* the worker is done with an entry, and this is its exit code */
     WIRE_BEAT = 'b',   /* nothing but that the watcher is there; no text */
     WIRE_SSH = 's',    /* of no rank: an ssh of mpirun has ended, with this exit code */

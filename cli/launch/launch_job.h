@@ -5,8 +5,6 @@
  * restarts each attempt has a folder of its own. */
 #pragma once
 
-#include <stdio.h>
-
 #include "launch/launch_options.h"
 
 /* Runs the job through mpirun and waits for it, again after a loss as often as it may; no process
@@ -25,7 +23,7 @@ int launch_rank(int argc, char **argv);
 /* SSH... HOST COMMAND: runs that ssh, and tells launch when it fails. */
 int launch_ssh(int argc, char **argv);
 
-/* RANK [SENTENCE], on each host: tells its watchers and ranks that one is lost, or has ended. */
+/* FILE RANK SENTENCE, on each host: adds the line to the file in the folder of the job. */
 int launch_tell(int argc, char **argv);
 
 /* A job as objects of Kubernetes: an MPIJob for the MPI operator (kubeflow.org/v2beta1), a
@@ -51,11 +49,12 @@ int launch_serve(int argc, char **argv);
  * An entry that takes longer than a second goes on in the background. While somebody types, the job
  * goes on as well: it runs in this process, between keys.
  *
- * launch writes entries into a named pipe for each worker in the folder of the job, so workers are
- * processes of this host: a line with the bytes of an entry and the number of its first line, then
- * the entry. Whenever a worker can take an entry, it writes a line, with the exit code of the one
- * before, into a pipe to its watcher, whose number is in KVSTORE_ENTRIES. The watcher sends that on
- * behind all that the worker has printed. */
+ * Each worker has a socket for entries in the folder of the job, so workers are processes of this
+ * host. launch sends an entry by a message on a connection of its own (jobs_socket.h): JOBS_ENTRY
+ * with the number of its first line, or JOBS_STOP at the end.
+ * Whenever a worker can take an entry, it writes a line, with the exit code of the one before, into
+ * a pipe to its watcher, whose number is in KVSTORE_ENTRIES. The watcher sends that on behind all
+ * that the worker has printed. */
 
 /* Runs the job and the prompt. *code: the exit code of the job; without a terminal, of the first
  * entry that failed in a job that ended well. Errors: io, memory, unsupported, when it could not
@@ -66,8 +65,8 @@ int launch_prompt(const launch_options *o, int *code, kv_err *e);
 
 /* Where a worker's entries come from, and where their answers go. */
 typedef struct entry_source {
-    FILE *next;
-    int done;
+    int dir, fd, done; /* fd: listens in the folder */
+    char name[32];
 } entry_source;
 
 /* named: the value of KVSTORE_ENTRIES. Error: io. */
@@ -77,4 +76,4 @@ int entry_source_open(entry_source *from, const char *named, kv_err *e);
 int entry_source_next(const entry_source *from, char **text, size_t *n, int *line, kv_err *e);
 /* The entry is done. */
 void entry_source_answer(const entry_source *from, int code);
-void entry_source_close(entry_source *from);
+void entry_source_close(const entry_source *from);

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,14 +13,15 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/mem.h"
+#include "launch/jobs_socket.h"
 #include "launch/launch_attempt.h"
-#include "launch/launch_folder.h"
 #include "syntax/read_unit.h"
 #include "term/repl.h"
 #include "term/signals.h"
 #include "term/terminal.h"
 
 enum {
+    ENTRY_SOCKET = 32,  /* letters of the name */
     PATIENCE_MS = 1000, /* with an entry, before it goes on in the background */
     END_MS = 2000,      /* for ranks that are interrupted to end */
     AGAIN_MS = 2100     /* between two interruptions: a second one so soon would end the process */
@@ -27,9 +29,9 @@ enum {
 
 typedef struct entry {
     struct entry *next;
-    int line;       /* of its first line */
-    size_t n, sent; /* bytes */
-    char bytes[];   /* as launch_job.h has them */
+    int line; /* of its first line */
+    size_t n;
+    char bytes[]; /* as launch_job.h has them */
 } entry;
 
 typedef struct job_worker {
@@ -41,6 +43,7 @@ typedef struct job_worker {
 
 typedef struct job_prompt {
     job *j;
+    int dir; /* the folder of the job */
     job_worker *workers;
     int n;
     kv_err e;         /* of the entries, where they cannot be read */
@@ -51,6 +54,11 @@ typedef struct job_prompt {
     int failed;       /* the exit code of an entry since the last one was typed; 0: none failed */
     int failure;      /* of the first one that failed */
 } job_prompt;
+
+static void name_socket(char name[ENTRY_SOCKET], int number)
+{
+    snprintf(name, ENTRY_SOCKET, "entries.%d", number);
+}
 
 /* ---- Entries and their answers ---- */
 
@@ -90,6 +98,16 @@ static void drop_first(job_worker *w)
     mem_free(x);
 }
 
+/* To a worker that waits for it: so it is taken at once. */
+static void send_message(const job_prompt *p, int number, jobs_kind kind, const entry *x)
+{
+    char name[ENTRY_SOCKET];
+    name_socket(name, number);
+    own_fd fd = jobs_connect(p->dir, name, 0);
+    if (fd >= 0)
+        jobs_send(fd, kind, x ? x->bytes : "", x ? x->n : 0);
+}
+
 static void take_answer(void *arg, int number, int rc)
 {
     job_prompt *p = arg;
@@ -102,20 +120,14 @@ static void take_answer(void *arg, int number, int rc)
     p->failed = p->failed ? p->failed : rc;
     p->failure = p->failure ? p->failure : rc;
     output_idles(&p->j->output, number, !w->first);
+    if (w->first)
+        send_message(p, number, JOBS_ENTRY, w->first);
 }
 
-/* Sends as much of the entries as the pipes take, and lets the job go on for a moment. */
+/* Lets the job go on for a moment. */
 static void look(void *arg)
 {
     job_prompt *p = arg;
-    for (int i = 0; i < p->n; i++) {
-        entry *x = p->workers[i].first;
-        ssize_t n = x && x->sent < x->n
-                        ? write(p->j->ranks[i].entries, x->bytes + x->sent, x->n - x->sent)
-                        : 0;
-        if (n > 0)
-            x->sent += (size_t)n;
-    }
     attempt_tick(p->j, &p->watched);
     if (!any_left(p))
         raise(SIGTERM); /* ends the wait for a line */
@@ -177,8 +189,8 @@ static void wait_for_answers(job_prompt *p, int to)
 /* One entry, to one worker or, below 0, to all. */
 static void send_entry(job_prompt *p, int to, const char *text, size_t n, int line)
 {
-    char head[64];
-    size_t begin = (size_t)snprintf(head, sizeof head, "%zu %d\n", n, line);
+    char head[16];
+    size_t begin = (size_t)snprintf(head, sizeof head, "%d\n", line);
     for (int i = 0; i < p->n; i++) {
         if (is_gone(p, i) || (to >= 0 && i != to))
             continue;
@@ -196,6 +208,8 @@ static void send_entry(job_prompt *p, int to, const char *text, size_t n, int li
         memcpy(x->bytes + begin, text, n);
         *end = x;
         output_idles(&p->j->output, i, false);
+        if (p->workers[i].begun && p->workers[i].first == x)
+            send_message(p, i, JOBS_ENTRY, x);
     }
     wait_for_answers(p, to);
 }
@@ -291,6 +305,7 @@ static void talk(void *arg, job *j, const signal_masks *m)
     job_prompt *p = arg;
     int ended = 0;
     p->j = j;
+    p->dir = open(j->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     p->watched = m->watched;
     sigdelset(&p->watched, SIGINT);
     sigdelset(&p->watched, SIGTERM);
@@ -309,7 +324,8 @@ static void talk(void *arg, job *j, const signal_masks *m)
         j->end_ms = clock_ms() + END_MS;
     }
     for (int i = 0; i < p->n; i++)
-        close(j->ranks[i].entries);
+        send_message(p, i, JOBS_STOP, NULL);
+    close(p->dir);
 }
 
 int launch_prompt(const launch_options *o, int *code, kv_err *e)
@@ -339,52 +355,41 @@ int launch_prompt(const launch_options *o, int *code, kv_err *e)
 
 /* ---- The worker's side ---- */
 
-/* Where launch has ended meanwhile, an open that waits for it would wait for ever. */
 int entry_source_open(entry_source *from, const char *named, kv_err *e)
 {
     const char *number = getenv("OMPI_COMM_WORLD_RANK"), *folder = getenv("KVSTORE_RUN_DIR");
-    char path[FOLDER_PATH];
-    folder_entries(folder ? folder : "", number ? atoi(number) : 0, path);
-    int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
-    from->next = fd < 0 || fcntl(fd, F_SETFL, 0) ? NULL : fdopen(fd, "r");
+    from->fd = -1;
     from->done = atoi(named);
     fcntl(from->done, F_SETFD, FD_CLOEXEC);
-    return from->next ? KV_OK : file_error(e, "read", path, errno);
-}
-
-/* Reads n bytes, also where a signal comes in between. Returns whether they came. */
-static bool read_all(FILE *from, char *to, size_t n)
-{
-    size_t got = fread(to, 1, n, from);
-    while (got < n && ferror(from) && errno == EINTR) {
-        clearerr(from);
-        got += fread(to + got, 1, n - got, from);
-    }
-    return got == n;
+    name_socket(from->name, number ? atoi(number) : 0);
+    from->dir = open(folder ? folder : "", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    return from->dir < 0 ? file_error(e, "open", folder ? folder : "", errno)
+                         : jobs_listen(from->dir, from->name, &from->fd, e);
 }
 
 int entry_source_next(const entry_source *from, char **text, size_t *n, int *line, kv_err *e)
 {
-    char head[64];
+    struct pollfd p = {.fd = from->fd, .events = POLLIN};
+    own_buf came = {0};
+    jobs_kind kind;
+    char *begin;
+    bool got = false;
     *text = NULL;
-    while (!fgets(head, sizeof head, from->next)) {
-        if (!ferror(from->next) || errno != EINTR || interrupt_pending() == SIGTERM)
+    while (!got) {
+        own_fd fd = poll(&p, 1, -1) > 0 ? jobs_accept(from->fd) : -1;
+        if (interrupt_pending() == SIGTERM)
             return KV_OK;
-        clearerr(from->next); /* Ctrl-C was for another worker */
-        interrupt_clear();
+        interrupt_clear(); /* Ctrl-C was for another worker */
+        got = fd >= 0 && jobs_receive(fd, &kind, &came, JOBS_LARGE) == 1;
+        TRY(buf_check(&came, e));
     }
-    if (sscanf(head, "%zu %d", n, line) != 2)
-        return kv_err_set(e, KV_E_IO, "the prompt of the job sent what is not an entry");
-    char *made = mem_alloc((int64_t)*n + 1, 1, e);
-    if (!made)
-        return KV_E_MEMORY;
-    if (!read_all(from->next, made, *n)) { /* launch is gone */
-        mem_free(made);
+    if (kind == JOBS_STOP)
         return KV_OK;
-    }
-    made[*n] = '\0';
-    *text = made;
-    return KV_OK;
+    *line = (int)strtol(buf_text(&came), &begin, 10);
+    begin += *begin == '\n';
+    *n = came.len - (size_t)(begin - came.data);
+    *text = mem_text(begin, *n, e);
+    return (int)e->code;
 }
 
 void entry_source_answer(const entry_source *from, int rc)
@@ -393,8 +398,8 @@ void entry_source_answer(const entry_source *from, int rc)
     dprintf(from->done, "%d\n", rc);
 }
 
-void entry_source_close(entry_source *from)
+void entry_source_close(const entry_source *from)
 {
-    fclose(from->next);
+    jobs_unlisten(from->dir, from->fd, from->name);
     close(from->done);
 }

@@ -25,7 +25,12 @@
 #include "launch/launch_job.h"
 #include "term/terminal.h"
 
-enum { TICK_MS = 100, BEAT_MS = 1000 /* at the most */, BEATS = 8 /* in the time of a deadline */ };
+enum {
+    TICK_MS = 100,
+    BEAT_MS = 1000, /* at the most */
+    BEATS = 8,      /* in the time of a deadline */
+    FILES = 3       /* of lost ranks */
+};
 
 typedef struct watch {
     const char *folder; /* NULL: nobody wants to be told */
@@ -36,10 +41,9 @@ typedef struct watch {
     sigset_t mask; /* the rank's signals */
     bool is_over;  /* the job is */
     bool stopped;  /* it was when the rank ended */
-    bool told_lost;
     bool python;              /* the words are python3's */
     bool elastic;             /* workers may be gone */
-    long gone_at, missed_at;  /* bytes of these files that were read */
+    long read[FILES];         /* bytes of the files of lost ranks */
     int64_t beat_ms, next_ms; /* between two heartbeats, and when the next one is due */
 } watch;
 
@@ -88,13 +92,12 @@ static bool begin(watch *w, char **words)
     return w->pid > 0;
 }
 
-/* A line for the file `events` of this host, and for launch; `more` for launch alone. */
-static void tell(const watch *w, const char *line, const char *more)
+/* What has happened, for the file `events` of this host and for launch; `more` only for launch. */
+static void tell(const watch *w, const char *what, const char *more)
 {
     char all[512];
-    snprintf(all, sizeof all, "%s\n", line);
-    folder_tell(w->folder, all);
-    snprintf(all, sizeof all, "%s%s", line, more);
+    folder_add(w->folder, "events", w->number, what);
+    snprintf(all, sizeof all, "%d %s %s", w->number, what, more);
     wire_tell(w->number, WIRE_EVENT, all, strlen(all));
 }
 
@@ -119,34 +122,21 @@ static void pass_all(watch *w)
         pass_on(w, i);
 }
 
-/* The file `lost` of this host, which launch may have sent, or a rank have written. */
-static void look_at_lost(watch *w)
+/* Reads what this host's files have of lost ranks: only the first line of `lost` counts. */
+static void look_at_losses(watch *w)
 {
+    static const char *const files[FILES] = {"lost", "missed", "gone"};
     char text[512], why[WIRE_TEXT - 16];
     int number;
-    if (w->told_lost || !folder_lost(w->folder, &number, why, sizeof why))
-        return;
-    w->told_lost = true;
-    if (number == w->number && w->pid)
-        kill(w->pid, SIGKILL); /* silent, perhaps stopped */
-    snprintf(text, sizeof text, "%d %s", number, why);
-    wire_tell(w->number, WIRE_LOST, text, strlen(text));
-}
-
-/* The files `gone` and `missed` of this host. */
-static void look_at_gone(watch *w)
-{
-    char text[512], why[WIRE_TEXT - 16];
-    int number;
-    if (!w->elastic)
-        return;
-    while (folder_next(w->folder, "gone", &w->gone_at, &number, why, sizeof why))
-        if (number == w->number && w->pid)
-            kill(w->pid, SIGKILL); /* silent, perhaps stopped */
-    while (folder_next(w->folder, "missed", &w->missed_at, &number, why, sizeof why)) {
-        snprintf(text, sizeof text, "%d %s", number, why);
-        wire_tell(w->number, WIRE_MISSED, text, strlen(text));
-    }
+    for (int i = 0; i < (w->elastic ? FILES : 1); i++)
+        while ((i > 0 || w->read[0] == 0) &&
+               folder_next(w->folder, files[i], &w->read[i], &number, why, sizeof why)) {
+            snprintf(text, sizeof text, "%d %s", number, why);
+            if (i != 1 && number == w->number && w->pid)
+                kill(w->pid, SIGKILL); /* silent, perhaps stopped */
+            if (i < 2)
+                wire_tell(w->number, i ? WIRE_MISSED : WIRE_LOST, text, strlen(text));
+        }
 }
 
 static void take_signal(watch *w)
@@ -173,8 +163,7 @@ static void tick(watch *w)
     if (!w->folder)
         return;
     pass_all(w);
-    look_at_lost(w);
-    look_at_gone(w);
+    look_at_losses(w);
     int64_t now = clock_ms();
     if (now >= w->next_ms) {
         w->next_ms = now + w->beat_ms;
@@ -199,21 +188,21 @@ static int watch_rank(watch *w)
 
 static void tell_end(watch *w, int status)
 {
-    char path[FOLDER_PATH], name[32], rounds[32], line[64];
+    char path[FOLDER_PATH], name[32], rounds[32] = "", line[64];
     bool killed = WIFSIGNALED(status), failed = killed || WEXITSTATUS(status) != 0;
     pass_all(w);
-    look_at_lost(w); /* why it ended, if it did for the loss of another one */
+    look_at_losses(w); /* why it ended, if it did for the loss of another one */
     snprintf(name, sizeof name, "rounds.%d", w->number);
     folder_path(w->folder, path, name);
     own_stream *f = fopen(path, "re");
-    if (f && fgets(rounds, sizeof rounds, f))
-        wire_tell(w->number, WIRE_ROUNDS, rounds, strlen(rounds));
-    snprintf(line, sizeof line, "%d %s %d", w->number,
+    if (f && !fgets(rounds, sizeof rounds, f))
+        rounds[0] = '\0';
+    snprintf(line, sizeof line, "%s %d",
              failed && w->stopped ? "stopped"
              : killed             ? "signal"
                                   : "exit",
              killed ? WTERMSIG(status) : WEXITSTATUS(status));
-    tell(w, line, "");
+    tell(w, line, rounds);
 }
 
 /* What a shell makes of a status of waitpid. */
@@ -237,9 +226,9 @@ static int run(watch *w, char **words)
     if (!w->folder)
         return shell_code(watch_rank(w));
     folder_sweep(w->folder);
-    char line[64], host[64] = " ";
-    snprintf(line, sizeof line, "%d start %d %d", w->number, (int)w->pid, (int)getpid());
-    gethostname(host + 1, sizeof host - 2);
+    char line[64], host[64] = "";
+    snprintf(line, sizeof line, "start %d %d", (int)w->pid, (int)getpid());
+    gethostname(host, sizeof host - 1);
     tell(w, line, host);
     tell_end(w, watch_rank(w));
     close(held); /* after the file of rounds was read */
@@ -348,27 +337,19 @@ int launch_rank(int argc, char **argv)
     return w.signals < 0 ? EXIT_FAILED : run(&w, argv);
 }
 
-/* launch-tell RANK [SENTENCE [gone]]: from launch to the watchers and ranks of this host: the rank
- * is lost, or gone, or it has ended well. Where the folder is gone nobody is there to be told. */
+/* launch-tell FILE RANK SENTENCE: from launch to the watchers and ranks of this host. Where the
+ * folder is gone nobody is there to be told. */
 int launch_tell(int argc, char **argv)
 {
     const char *folder = getenv("KVSTORE_RUN_DIR");
-    char line[64];
-    if (argc < 1 || argc > 3 || !folder) {
+    if (argc != 3 || !folder) {
         fprintf(stderr, "kvctl: error[usage]: launch-tell is for kvctl launch\n");
         return EXIT_NOT_UNDERSTOOD;
     }
     /* what is written while a watcher removes it would stay, and watchers wait for the lock */
     own_fd held = folder_hold_existing(folder);
-    if (held < 0)
-        return EXIT_DONE;
-    snprintf(line, sizeof line, "%d exit 0\n", atoi(argv[0]));
-    if (argc == 3)
-        folder_add(folder, "gone", atoi(argv[0]), argv[1]);
-    else if (argc == 2)
-        folder_add(folder, "lost", atoi(argv[0]), argv[1]);
-    else
-        folder_tell(folder, line);
+    if (held >= 0)
+        folder_add(folder, argv[0], atoi(argv[1]), argv[2]);
     return EXIT_DONE;
 }
 

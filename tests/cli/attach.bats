@@ -27,14 +27,22 @@ END
 # begin_job WORD…: runs a job in the background, and waits until it answers.
 begin_job()
 {
-    timeout 120 kvctl launch "$@" >"said" 2>&1 3>&- &
+    launch_job "$@"
+    until_holds "no job runs" eval "kvctl jobs 2>/dev/null | grep -q ' runs  *[1-9]'" || { cat said; return 1; }
+}
+
+# launch_job WORD…: the same without a wait.
+launch_job()
+{
+    export KVCTL_JOBS=$PWD/jobs
+    timeout 120 kvctl launch "$@" >said 2>&1 3>&- &
     job=$!
-    for _ in $(seq 600); do
-        kvctl jobs 2>/dev/null | grep -q ' runs  *[1-9]' && return
-        sleep 0.1
-    done
-    cat said
-    return 1
+}
+
+# answers ENTRY: waits until the job answers it; the answer is in the file out.
+answers()
+{
+    until_holds "no answer" eval "kvctl attach -c '$1' >out 2>&1"
 }
 
 end_job()
@@ -248,10 +256,7 @@ END
         echo 'print "b", sum(kv.pull(3))' >&6
     done
     exec 5>&- 6>&-
-    for _ in $(seq 100); do
-        [ "$(cat out.a out.b | wc -l)" -eq 6 ] && break
-        sleep 0.1
-    done
+    until_holds "no answers" eval '[ "$(cat out.a out.b | wc -l)" -eq 6 ]'
     run cat out.a
     assert_output $'a 12.0\na 12.0\na 12.0'
     run cat out.b
@@ -260,13 +265,8 @@ END
 }
 
 @test "attach: a script that has made no store yet" {
-    export KVCTL_JOBS=$PWD/jobs
-    timeout 100 kvctl launch -n 1 --name early -c $'begun = 1\nwhile len(glob("end")) == 0 { !sleep 0.02\n}' 3>&- &
-    job=$!
-    for _ in $(seq 600); do
-        kvctl attach -c 'print begun' >out 2>&1 && break
-        sleep 0.1
-    done
+    launch_job -n 1 --name early -c $'begun = 1\nwhile len(glob("end")) == 0 { !sleep 0.02\n}'
+    answers 'print begun'
     run cat out
     assert_output 1
     for entry in list rounds 'pull 3'; do
@@ -276,22 +276,16 @@ END
 }
 
 @test "attach: a worker whose script has not begun, a spare, does not listen yet" {
-    export KVCTL_JOBS=$PWD/jobs
-    timeout 100 kvctl launch -n 1 -s 1 --spares 1 --name spare -c 'create dist_sync; init w ones(1)
+    launch_job -n 1 -s 1 --spares 1 --name spare -c 'create dist_sync; init w ones(1)
 while len(glob("end")) == 0 { !sleep 0.02
-}' 3>&- &
-    job=$!
-    for _ in $(seq 600); do
-        kvctl attach -c list >out 2>&1 && break
-        sleep 0.1
-    done
+}'
+    answers list
     run -6 kvctl attach --rank 1 -c list
     assert_output 'kvctl: error[peer]: job spare: worker 1 does not listen yet: it does when its script begins'
     end_job
 }
 
 @test "attach: a script in a long statement, and in what it does itself" {
-    export KVCTL_JOBS=$PWD/jobs
     cat >busy.kv <<'END'
 create local
 init 3 ones(2)
@@ -304,12 +298,8 @@ while len(glob("long")) == 0 { !sleep 0.02
 profile off
 x = max([sum(normal(shape=(100000,))) for i in 0..10000000])
 END
-    timeout 100 kvctl launch -n 1 --name busy busy.kv >said 2>&1 3>&- &
-    job=$!
-    for _ in $(seq 600); do
-        kvctl attach -c 'pull 3' >out 2>&1 && break
-        sleep 0.1
-    done
+    launch_job -n 1 --name busy busy.kv
+    answers 'pull 3'
     run cat out
     assert_output '[1. 1.]'
     run -4 kvctl attach -c 'explain push 3 ones(2)'
@@ -320,12 +310,8 @@ END
     run cat out
     assert_line --partial 'error[value]: the script has begun a profile of its own, which ended this one'
     touch long
-    for _ in $(seq 600); do
-        run kvctl attach -c 'print x'
-        [[ $output != *'is in the midst'* ]] || break
-        sleep 0.1
-    done
-    assert_failure 6
+    until_holds "no long statement" eval "kvctl attach -c 'print x' 2>&1 | grep -q 'is in the midst'"
+    run -6 kvctl attach -c 'print x'
     assert_line --index 0 --partial 'error[busy]: the script is in the midst of a statement, and its variables can be read between two of them'
     assert_line ' hint: where, rounds, info --cluster, pull and stat answer all the same'
     run -0 kvctl attach -c where
@@ -352,7 +338,6 @@ END
 # A rank in a loop that never ends answers no entry about its variables, and one that waits is in a
 # call: both places are known all the same.
 @test "attach: where each rank is, also one that is busy" {
-    export KVCTL_JOBS=$PWD/jobs
     cat >busy.kv <<'END'
 create dist_sync
 init w zeros(2)
@@ -363,12 +348,8 @@ def spin(x) {
 spin(0)
 push w ones(2); pull w
 END
-    timeout 120 kvctl launch -n 2 -s 1 --name busy busy.kv >said 2>&1 3>&- &
-    job=$!
-    for _ in $(seq 300); do
-        [ "$(kvctl jobs busy 2>/dev/null | awk '$5 == 8 && $6 >= 1')" ] && break
-        sleep 0.1
-    done
+    launch_job -n 2 -s 1 --name busy busy.kv
+    until_holds "rank 0 does not wait" eval "kvctl jobs busy 2>/dev/null | grep -qE ' 8 +[1-9][0-9]* +pull w'"
     run kvctl jobs busy
     assert_line --regexp '^0     worker  [0-9]+ +busy.kv  8     [0-9]+ +pull w$'
     assert_line --regexp '^1     worker  [0-9]+ +busy.kv  5     [0-9]+ +y \+= 1$'
@@ -404,12 +385,9 @@ END
     done
     gives -3 $'kvctl: error[name]: no job of yours is called rain here\n hint: jobs that run here: one' kvctl jobs rain
     gives 7 kvctl attach train print 3 + 4
-    timeout 100 kvctl launch -n 1 --name two train.kv 3>&- &
-    local second=$!
-    for _ in $(seq 600); do
-        [ "$(kvctl jobs | grep -c ' runs  *[1-9]')" -eq 2 ] && break
-        sleep 0.1
-    done
+    launch_job -n 1 --name two train.kv
+    local second=$job
+    until_holds "one job runs" eval '[ "$(kvctl jobs | grep -c " runs  *[1-9]")" -eq 2 ]'
     says -3 'kvctl: error[name]: which job? 2 run here' kvctl attach -c list
     assert_line ' hint: jobs that run here: one, two'
     run -0 kvctl attach two -c list
@@ -486,7 +464,6 @@ END
 }
 
 @test "attach: a script that waits for another rank still shows who is missing" {
-    setup_job
     cat >hang.kv <<'END'
 create dist_sync
 init 3 ones(2)
@@ -500,14 +477,8 @@ push 3 ones(2)
 pull 3 -> w
 barrier
 END
-    timeout 100 kvctl launch -n 2 -s 1 --name hang hang.kv >said 2>&1 3>&- &
-    job=$!
-    for _ in $(seq 300); do
-        kvctl attach -c rounds 2>/dev/null | grep -q '3  *0  *0  *1  *0  *1' && break
-        sleep 0.1
-    done
-    run kvctl attach -c rounds
-    assert_line --regexp '^3 +0 +0 +1 +0 +1$'
+    launch_job -n 2 -s 1 --name hang hang.kv
+    until_holds "no rank is missed" eval "kvctl attach -c rounds 2>/dev/null | grep -qE '^3 +0 +0 +1 +0 +1$'"
     gives '[1. 1.]' kvctl attach -c 'pull 3'
     mentions -6 'error[busy]: the script is in a call of the store, and waits there' kvctl attach -c info
     run kvctl attach -c 'print w'
@@ -561,7 +532,6 @@ END
 # begin_short WORD…: a job that goes on until "end" is there; its last line writes "ended".
 begin_short()
 {
-    export KVCTL_JOBS=$PWD/jobs
     cat >short.kv <<'END'
 create dist_sync
 init 3 ones(2)
@@ -579,12 +549,8 @@ END
 job_ends()
 {
     touch end
-    for _ in $(seq 300); do [ -e ended ] && break; sleep 0.1; done
-    for _ in $(seq 200); do
-        kill -0 "$job" 2>/dev/null || break
-        sleep 0.1
-    done
-    run ! kill -0 "$job"
+    until_holds "the script does not end" [ -e ended ]
+    until_holds "launch does not end" eval '! kill -0 "$job" 2>/dev/null'
     wait "$job"
 }
 
@@ -625,12 +591,7 @@ begin_entry()
             held[-1].connect("jobs/train")
         print("all", flush=True)
         sys.stdin.read()' < <(until [ -e end ]; do sleep 0.1; done) >held 2>&1 3>&- &
-    for _ in $(seq 600); do
-        grep -q all held && break
-        sleep 0.1
-    done
-    run cat held
-    assert_output all
+    until_holds "not all are connected" grep -q all held
     gives 0 kvctl attach train -c rank
     end_job
 }

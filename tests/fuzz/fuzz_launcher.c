@@ -17,7 +17,7 @@ enum { RANKS = 3 };
  */
 static void put_cells(buf *all, fuzz_bytes *in)
 {
-    static const char kinds[] = {WIRE_OUT,  WIRE_ERR, WIRE_EVENT, WIRE_LOST, WIRE_ROUNDS,
+    static const char kinds[] = {WIRE_OUT,  WIRE_ERR, WIRE_EVENT,  WIRE_LOST,
                                  WIRE_BEAT, WIRE_SSH, WIRE_MISSED, WIRE_DONE};
     while (in->at < in->end) {
         wire_cell cell = {.mark = WIRE_MARK, .rank = (int)fuzz_draw(in, 8) - 2};

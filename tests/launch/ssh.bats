@@ -258,6 +258,35 @@ END
     assert_nothing_left
 }
 
+@test "ssh: a look at a job, from the host of its launcher and from one with a worker" {
+    setup_hosts
+    on n0 kvctl launch -n 2 -H hosts --name far -c 'create dist_sync; init 3 ones(2); barrier
+while len(glob("end")) == 0 { sleep 0.05 }' >out 2>&1 3>&- &
+    local launch=$!
+    until [ "$(on n2 kvctl attach far -c rank 2>/dev/null)" = 1 ]; do
+        kill -0 "$launch"
+        sleep 0.1
+    done
+    run -6 on n0 kvctl attach far -c rank
+    assert_output 'kvctl: error[peer]: job far: none of its workers runs on this host now'
+    run -6 on n0 kvctl attach far --rank 1 -c rank
+    assert_output 'kvctl: error[peer]: job far: worker 1 runs on n2: attach there'
+    run -0 on n0 kvctl jobs far
+    assert_line --regexp '^1 +worker +[0-9]+ +- .*worker 1 runs on n2: attach there'
+    run -0 on n1 kvctl attach far -c 'print rank(), kv.pull(3)'
+    assert_output '0 [1. 1.]'
+    run -6 on n2 kvctl attach far --rank 0 -c rank
+    assert_output 'kvctl: error[peer]: job far: worker 0 does not listen on this host'
+    run -0 on n2 kvctl jobs
+    assert_line --regexp '^far +- +2 +0 +runs '
+    run -0 on n2 kvctl jobs far
+    assert_line --regexp '^1 +worker +- +<cmd> +2 '
+    touch end
+    wait "$launch"
+    assert_equal "$(on n2 ls -A "/tmp/kvctl.$(id -u)")" ""
+    assert_nothing_left
+}
+
 @test "ssh: a job goes on from its checkpoint" {
     setup_hosts
     cat >restart.kv <<'END'

@@ -76,7 +76,7 @@ static struct {
     int nbegun, ntold;
     struct told {
         int number;
-        bool lost, gone;
+        const char *file;
         char why[512];
     } told[MOST_TOLD];
     message *messages; /* by time */
@@ -255,10 +255,11 @@ static void *run_teller(void *arg)
 {
     me = arg;
     const struct told *t = &sim.told[me->number];
-    char number[16], why[512], gone[] = "gone", *words[] = {number, why, gone, NULL};
+    char file[16], number[16], why[512], *words[] = {file, number, why, NULL};
+    snprintf(file, sizeof file, "%s", t->file);
     snprintf(number, sizeof number, "%d", t->number);
     snprintf(why, sizeof why, "%s", t->why);
-    launch_tell(t->gone ? 3 : t->lost ? 2 : 1, words);
+    launch_tell(3, words);
     end(me, 0);
     return NULL;
 }
@@ -376,13 +377,12 @@ int sim_mpirun_command(launch_command *c, const launch_options *o, const launch_
 }
 
 int sim_mpirun_tell_command(launch_command *c, const launch_options *o, const launch_hosts *h,
-                            int number, const char *why, bool gone, kv_err *e)
+                            const char *file, int number, const char *why, kv_err *e)
 {
     struct told *t = &sim.told[sim.ntold];
-    t->gone = gone;
+    t->file = file;
     t->number = number;
-    t->lost = why != NULL;
-    snprintf(t->why, sizeof t->why, "%s", why ? why : "");
+    snprintf(t->why, sizeof t->why, "%s", why);
     return sim_mpirun_command(c, o, h, e);
 }
 

@@ -38,7 +38,7 @@ int sim_mpirun_command(launch_command *c, const launch_options *o, const launch_
 void sim_mpirun_environment(launch_command *set, const launch_options *o, const char *folder,
                             int64_t round);
 int sim_mpirun_tell_command(launch_command *c, const launch_options *o, const launch_hosts *h,
-                            int number, const char *why, bool gone, kv_err *e);
+                            const char *file, int number, const char *why, kv_err *e);
 
 /* A line of launch for the user (launcher.c). */
 __attribute__((format(printf, 1, 2))) void sim_say(const char *fmt, ...);

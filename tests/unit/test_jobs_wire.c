@@ -1,6 +1,5 @@
-/* The messages of kvctl attach: whole ones, descriptors, and what no reader believes. */
+/* The messages of kvctl attach: whole ones, and what no reader believes. */
 #include <errno.h>
-#include <fcntl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -31,42 +30,19 @@ TEST(jobs_wire_brings_messages)
     jobs_kind kind = JOBS_DONE;
     buf text = {0};
     CHECK(jobs_say(x.a, JOBS_ENTRY, "pull 3"));
-    CHECK(jobs_send(x.a, JOBS_OUT, "a\0b", 3, -1));
+    CHECK(jobs_send(x.a, JOBS_OUT, "a\0b", 3));
     CHECK(jobs_say(x.a, JOBS_STOP, ""));
-    CHECK_INT(jobs_receive(x.b, &kind, &text, JOBS_SMALL, NULL), 1);
+    CHECK_INT(jobs_receive(x.b, &kind, &text, JOBS_SMALL), 1);
     CHECK_INT(kind, JOBS_ENTRY);
     CHECK_TEXT(buf_text(&text), "pull 3");
-    CHECK_INT(jobs_receive(x.b, &kind, &text, 3, NULL), 1);
+    CHECK_INT(jobs_receive(x.b, &kind, &text, 3), 1);
     CHECK_INT(text.len, 3);
     CHECK(memcmp(text.data, "a\0b", 3) == 0);
-    CHECK_INT(jobs_receive(x.b, &kind, &text, 0, NULL), 1);
+    CHECK_INT(jobs_receive(x.b, &kind, &text, 0), 1);
     CHECK_INT(kind, JOBS_STOP);
     CHECK_INT(text.len, 0);
     buf_release(&text);
     close_ends(x);
-}
-
-TEST(jobs_wire_brings_a_descriptor)
-{
-    ends x = make_ends(), y = make_ends();
-    jobs_kind kind;
-    buf text = {0};
-    int door;
-    char c = 0;
-    CHECK(jobs_send(x.a, JOBS_DOOR, "0", 1, y.a));
-    CHECK_INT(jobs_receive(x.b, &kind, &text, JOBS_SMALL, &door), 1);
-    CHECK(door >= 0 && door != y.a);
-    CHECK(fcntl(door, F_GETFD) & FD_CLOEXEC);
-    CHECK(write(door, "x", 1) == 1 && read(y.b, &c, 1) == 1 && c == 'x');
-    close(door);
-    CHECK(jobs_send(x.a, JOBS_DOOR, "0", 1, y.a)); /* nobody wants it */
-    CHECK_INT(jobs_receive(x.b, &kind, &text, JOBS_SMALL, NULL), 1);
-    CHECK(jobs_say(x.a, JOBS_TOLD, ""));
-    CHECK_INT(jobs_receive(x.b, &kind, &text, JOBS_SMALL, &door), 1);
-    CHECK_INT(door, -1);
-    buf_release(&text);
-    close_ends(x);
-    close_ends(y);
 }
 
 /* The reader says this to n bytes of a head that is sent and ends, and sets this errno. */
@@ -78,7 +54,7 @@ static void check_received(jobs_head head, size_t n, int want, int why)
     CHECK(write(x.a, &head, n) == (ssize_t)n);
     shutdown(x.a, SHUT_WR);
     errno = 0;
-    CHECK_INT(jobs_receive(x.b, &kind, &text, JOBS_SMALL, NULL), want);
+    CHECK_INT(jobs_receive(x.b, &kind, &text, JOBS_SMALL), want);
     CHECK_INT(errno, why);
     CHECK(text.cap <= JOBS_SMALL + 64);
     close_ends(x);

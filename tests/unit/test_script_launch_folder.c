@@ -20,7 +20,7 @@ TEST(script_launch_folder_is_private)
     mode_t mask = umask(0);
     CHECK_OK(folder_new(folder, NULL, &e));
     int held = folder_hold(folder, "held");
-    CHECK(held >= 0 && folder_tell(folder, "3 exit 0\n"));
+    CHECK(held >= 0 && folder_add(folder, "events", 3, "exit 0"));
     umask(mask);
     CHECK(stat(folder, &s) == 0);
     CHECK_INT(s.st_mode & 07777, 0700);
@@ -50,7 +50,7 @@ TEST(script_launch_folder)
     /* Another process removes it, and meanwhile the second writes: a part stays. */
     folder_remove(folder);
     CHECK(mkdir(folder, 0700) == 0);
-    CHECK(folder_tell(folder, "3 exit 0\n"));
+    CHECK(folder_add(folder, "events", 3, "exit 0"));
     close(second);
     folder_remove_free(folder, false); /* it may be a folder that is about to be held */
     CHECK(is_there(folder));
