@@ -269,12 +269,12 @@ int merge_worker_pack(merge_worker *w, int pass, void *merged, bool *done, kv_er
     const plan_pass *p = &w->job->plan->plan->pass[pass];
     void *at[PLAN_MAX_SLOTS];
     int64_t cut;
-    *done = p->elements->packed;
+    *done = p->program->packed;
     for (int s = 0; s < p->nslots && *done; s++) {
         TRY(bind_slot(w, s, pass, merged, &at[s], &cut, e));
         *done = cut <= 0 || cut >= w->n;
     }
-    *done = *done && prog_pack(p->elements, at, w->n);
+    *done = *done && prog_pack(p->program, at, w->n);
     return KV_OK;
 }
 
@@ -282,7 +282,7 @@ int merge_worker_pack(merge_worker *w, int pass, void *merged, bool *done, kv_er
 int merge_worker_run(merge_worker *w, int pass, void *merged, kv_err *e)
 {
     const plan_pass *p = &w->job->plan->plan->pass[pass];
-    const prog *elements = p->elements;
+    const prog *elements = p->program;
     void *at[PLAN_MAX_SLOTS];
     int64_t cut[PLAN_MAX_SLOTS];
     for (int s = 0; s < p->nslots; s++)
@@ -378,7 +378,7 @@ static int rank_terms(merge_worker *w, int i, kv_err *e)
         arrays[s] = rank_of(w, i);
         TRY(pass->slot[s] == MERGE_MERGED ? KV_OK : array_of(w, pass->slot[s], &arrays[s], e));
     }
-    prog_run(pass->elements, arrays, w->n, w->scratch);
+    prog_run(pass->program, arrays, w->n, w->scratch);
     return KV_OK;
 }
 

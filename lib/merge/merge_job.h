@@ -67,7 +67,6 @@ typedef struct merge_job {
     int pass;                  /* the one that runs */
     bool again;                /* it runs once more, for selections that are not done */
     merge_number *number;
-    void **cell;               /* their values, as arrays for the programs that compute numbers */
     merge_kept *kept;          /* by input */
     atomic_llong *lost;        /* its elements that overflowed (merge_run.c) */
     double *results;           /* npieces rows, in each the sums of the pass over that piece */

@@ -154,15 +154,12 @@ static int make_rule_job(merging *r, merge_job *j, kv_err *e)
     int64_t results = j->npieces * p->plan->most_sums;
     j->pass = -1;
     j->number = arena_alloc(&r->memory, n * sizeof *j->number, e);
-    j->cell = arena_alloc(&r->memory, n * sizeof *j->cell, e);
     j->draw = arena_alloc(&r->memory, (size_t)p->ndraws * sizeof *j->draw + 1, e);
     j->lost = arena_alloc(&r->memory, sizeof *j->lost, e);
     j->kept = arena_alloc(&r->memory, (size_t)r->ninputs * sizeof *j->kept, e);
     j->results = arena_alloc(&r->memory, (size_t)results * sizeof *j->results + 1, e);
-    if (!j->number || !j->cell || !j->draw || !j->lost || !j->kept || !j->results)
+    if (!j->number || !j->draw || !j->lost || !j->kept || !j->results)
         return KV_E_MEMORY;
-    for (size_t i = 0; i < n; i++)
-        j->cell[i] = &j->number[i].value;
     /* Random numbers follow from the seed, the text of the key, a stream, and the place of an
      * element. So neither threads nor blocks, shards or other keys change them. */
     for (int i = 0; i < p->ndraws; i++) {
@@ -207,6 +204,15 @@ static int add_job(merging *r, const merge_repeat *as, kv_err *e)
     return KV_OK;
 }
 
+/* How often a job goes over its inputs. */
+static int64_t count_walks(const merge_job *j)
+{
+    int64_t n = j->plan == NULL;
+    for (int i = 0; j->plan && i < j->plan->plan->npasses; i++)
+        n += !plan_pass_is_of_numbers(&j->plan->plan->pass[i]);
+    return n;
+}
+
 /* Adds keys until the batch is large enough, and estimates the bytes that its passes read. */
 static int fill_batch(merging *r, kv_err *e)
 {
@@ -218,7 +224,7 @@ static int fill_batch(merging *r, kv_err *e)
            r->memory.total_bytes < (size_t)MERGE_FACTORS_BYTES) {
         TRY(add_job(r, &(merge_repeat){.key = r->next++}, e));
         const merge_job *j = &r->jobs[r->njobs - 1];
-        int64_t n = input_bytes(r, j), passes = j->plan ? j->plan->plan->npasses : 1;
+        int64_t n = input_bytes(r, j), passes = count_walks(j);
         bytes += n;
         weighed += passes > 1 ? n : n / 64;
         r->batch_left += n * passes;
@@ -271,7 +277,7 @@ static int64_t lay_out_kept(const merging *r, char *memory)
         merge_job *j = &r->jobs[i];
         int64_t blocks = j->like->elements / MERGE_BLOCK + 1, bytes = input_bytes(r, j);
         bytes += r->ninputs * (blocks + 2 * MEM_ALIGN);
-        if (j->kind != MERGE_JOB_RULE || j->plan->plan->npasses < 2 || j->piece % MERGE_BLOCK ||
+        if (j->kind != MERGE_JOB_RULE || count_walks(j) < 2 || j->piece % MERGE_BLOCK ||
             at + bytes > INPUTS_BYTES)
             continue;
         char *to = memory ? memory + at : NULL;
@@ -540,16 +546,20 @@ static int begin_selections(merge_job *j, kv_err *e)
     return KV_OK;
 }
 
-/* Goes on to the next pass that has a program over elements, and computes the numbers on the way;
- * *ended becomes true if there is none. */
+/* Goes on to the next pass over elements, and computes the numbers on the way; *ended becomes true
+ * if there is none. */
 static void next_pass(merging *r, merge_job *j, bool *ended)
 {
     const plan *p = j->plan->plan;
     *ended = true;
     while (*ended && ++j->pass < p->npasses) {
-        if (p->pass[j->pass].numbers)
-            prog_run(p->pass[j->pass].numbers, j->cell, 1, r->workers[0].scratch);
-        *ended = !p->pass[j->pass].elements;
+        const plan_pass *pass = &p->pass[j->pass];
+        void *at[PLAN_MAX_SLOTS];
+        *ended = plan_pass_is_of_numbers(pass);
+        for (int s = 0; s < pass->nslots && *ended; s++)
+            at[s] = &j->number[plan_slot_index(pass->slot[s])].value;
+        if (*ended)
+            prog_run(pass->program, at, 1, r->workers[0].scratch);
     }
 }
 

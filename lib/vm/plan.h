@@ -2,9 +2,9 @@
  *
  * A rule without reductions is one program. A reduction needs the whole array before its number is
  * known, so operations that use the number wait for the next pass: pass 0 computes the values that
- * need no reduced number, pass 1 those that need numbers of pass 0, and so on. Between passes a
- * small program over the numbers themselves computes values that are one number for all elements
- * (roots of sums, ratios). A value that two passes need is computed again, from an array that an
+ * need no reduced number, pass 1 those that need numbers of pass 0, and so on. Values that are one
+ * number for all elements (roots of sums, ratios) have passes of their own, over numbers, ahead of
+ * those that read them. A value that two passes need is computed again, from an array that an
  * earlier pass stored, if there is one; a store waits for the last pass that still reads the old
  * contents of its array. So a pass costs reads of the arrays it needs and no temporary array.
  *

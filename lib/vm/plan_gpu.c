@@ -2,8 +2,7 @@
  * passes where they are of one kernel.
  *
  * In a text packs of arrays, numbers that were read before and random numbers stand for the slots
- * of programs. Program 2 * i of a plan is over the numbers of pass i, the next one over its
- * elements. */
+ * of programs. */
 #include "vm/plan_gpu.h"
 
 #include <string.h>
@@ -32,7 +31,7 @@ typedef struct use {
 
 typedef struct writer {
     const plan *p;
-    int program;
+    const plan_pass *pass;
     plan_form form;
     buf heads; /* declarations of what is the same for all elements of a job */
     use use[PLAN_MAX_SLOTS];
@@ -40,22 +39,7 @@ typedef struct writer {
 
 /* ---- Programs ---- */
 
-static bool is_of_numbers(int program)
-{
-    return program % 2 == 0;
-}
-
-static const plan_pass *pass_of(const plan *p, int program)
-{
-    return &p->pass[program / 2];
-}
-
-static const prog *prog_of(const plan *p, int program)
-{
-    return is_of_numbers(program) ? pass_of(p, program)->numbers : pass_of(p, program)->elements;
-}
-
-/* The programs of a kernel: from the first one up to the end. */
+/* The passes of a kernel: from the first one up to the end. */
 static int first_of(const plan *p, int kernel)
 {
     return p->by_rows ? 0 : kernel;
@@ -63,17 +47,12 @@ static int first_of(const plan *p, int kernel)
 
 static int end_of(const plan *p, int kernel)
 {
-    return p->by_rows ? 2 * p->npasses : kernel + 1;
+    return p->by_rows ? p->npasses : kernel + 1;
 }
 
 int plan_text_kernels(const plan *p)
 {
-    return p->by_rows ? 1 : 2 * p->npasses;
-}
-
-bool plan_text_has(const plan *p, int kernel)
-{
-    return p->by_rows || prog_of(p, kernel);
+    return p->by_rows ? 1 : p->npasses;
 }
 
 bool plan_text_possible(const plan *p, plan_input input)
@@ -87,16 +66,10 @@ static plan_form form_of(const plan *p, int kernel, plan_input input)
         return input == PLAN_INPUT_ALL ? PLAN_ROWS_ALL : PLAN_ROWS_SPREAD;
     if (p->by_rows)
         return p->every_row ? PLAN_ROWS_SOME : PLAN_ROWS_PRESENT;
-    return pass_of(p, kernel)->present ? PLAN_ROWS_PRESENT : PLAN_ROWS_SPREAD;
+    return p->pass[kernel].present ? PLAN_ROWS_PRESENT : PLAN_ROWS_SPREAD;
 }
 
 /* ---- Slots ---- */
-
-/* What slot i of a program is: one of plan.h. */
-static int slot_of(const plan *p, int program, int i)
-{
-    return is_of_numbers(program) ? PLAN_NUMBER + i : pass_of(p, program)->slot[i];
-}
 
 /* By rows all passes have the same arrays: stored, weight and the states. The place of one among
  * those. */
@@ -111,7 +84,7 @@ static void read_slot(void *arg, buf *out, int slot, kv_dtype dtype)
     writer *w = arg;
     const char *item = prog_text_item(dtype);
     bool by_rows = w->p->by_rows;
-    int of = slot_of(w->p, w->program, slot);
+    int of = w->pass->slot[slot];
     int kind = plan_slot_kind(of), index = plan_slot_index(of);
     if (kind == PLAN_NUMBER) {
         if (!by_rows)
@@ -139,7 +112,7 @@ static void write_slot(void *arg, buf *out, int slot, kv_dtype dtype, int v)
     writer *w = arg;
     const char *item = prog_text_item(dtype);
     bool by_rows = w->p->by_rows;
-    int of = slot_of(w->p, w->program, slot);
+    int of = w->pass->slot[slot];
     int kind = plan_slot_kind(of), index = plan_slot_index(of);
     if (kind == PLAN_NUMBER && !by_rows) {
         buf_printf(out, "            *(%s *)(c + %d) = v%d;\n", item, index, v);
@@ -159,18 +132,17 @@ static void write_slot(void *arg, buf *out, int slot, kv_dtype dtype, int v)
 static void write_statements(writer *w, buf *out)
 {
     const prog_text_slots slots = {w, read_slot, write_slot};
-    prog_text(out, prog_of(w->p, w->program), &slots);
+    prog_text(out, w->pass->program, &slots);
 }
 
 /* ---- Words ---- */
 
-/* The first word of a program; for the number behind the last program, the first word of draws. */
-static int64_t first_word(const plan *p, int kernel, int program)
+/* The first word of a pass; for the number behind the last one, the first word of draws. */
+static int64_t first_word(const plan *p, int kernel, int pass)
 {
     int64_t n = 0;
-    for (int before = first_of(p, kernel); before < program; before++)
-        if (prog_of(p, before))
-            n += prog_of(p, before)->npool;
+    for (int before = first_of(p, kernel); before < pass; before++)
+        n += p->pass[before].program->npool;
     return n;
 }
 
@@ -178,8 +150,8 @@ static bool has_draws(const plan *p, int kernel)
 {
     bool any = false;
     for (int i = first_of(p, kernel); i < end_of(p, kernel); i++)
-        for (int s = 0; !is_of_numbers(i) && s < pass_of(p, i)->nslots; s++)
-            any |= plan_slot_kind(slot_of(p, i, s)) == PLAN_NORMAL;
+        for (int s = 0; s < p->pass[i].nslots; s++)
+            any |= plan_slot_kind(p->pass[i].slot[s]) == PLAN_NORMAL;
     return any;
 }
 
@@ -189,11 +161,10 @@ static void fill_words(double *words, const plan *p, int kernel, const plan_arra
 {
     uint64_t draws[2] = {a->seed, (uint64_t)a->t * PLAN_MAX_DRAWS};
     for (int i = first_of(p, kernel); i < end_of(p, kernel); i++) {
-        const prog *of = prog_of(p, i);
-        const uint64_t *pool = of ? plan_pool_of(a, of) : NULL;
-        if (of)
-            memcpy(words + first_word(p, kernel, i), pool ? pool : of->pool,
-                   (size_t)of->npool * sizeof *words);
+        const prog *of = p->pass[i].program;
+        const uint64_t *pool = plan_pool_of(a, of);
+        memcpy(words + first_word(p, kernel, i), pool ? pool : of->pool,
+               (size_t)of->npool * sizeof *words);
     }
     if (has_draws(p, kernel))
         memcpy(words + first_word(p, kernel, end_of(p, kernel)), draws, sizeof draws);
@@ -206,6 +177,12 @@ static void write_draws(buf *out, const plan *p, int kernel, const char *words)
         return;
     buf_printf(out, "    const kv_u64 seed = (kv_u64)kv_integer(%s[%lld]);\n", words, word);
     buf_printf(out, "    const kv_u64 draw = (kv_u64)kv_integer(%s[%lld]);\n", words, word + 1);
+}
+
+/* Which of the passes is being written: by rows it is no kernel of its own. */
+static int kernel_of(const writer *w)
+{
+    return (int)(w->pass - w->p->pass);
 }
 
 /* ---- A thread for a pack of elements ---- */
@@ -223,7 +200,7 @@ static int pack_of(const writer *w)
     }
     while (n > 1 && n * arrays > HELD)
         n /= 2;
-    bool single = is_of_numbers(w->program) || has_draws(w->p, w->program);
+    bool single = plan_pass_is_of_numbers(w->pass) || has_draws(w->p, kernel_of(w));
     return single || w->form != PLAN_ROWS_ALL ? 1 : n;
 }
 
@@ -237,7 +214,7 @@ static int next_array(const writer *w, int s)
 
 static bool is_input(const writer *w, int slot)
 {
-    return plan_slot_kind(slot_of(w->p, w->program, slot)) == PLAN_INPUT;
+    return plan_slot_kind(w->pass->slot[slot]) == PLAN_INPUT;
 }
 
 static void declare_arrays(const writer *w, buf *out)
@@ -287,7 +264,7 @@ static void store_packs(const writer *w, buf *out, const char *whole)
 static void write_both(const writer *w, buf *out,
                        void (*write)(const writer *w, buf *out, const char *whole))
 {
-    if (is_of_numbers(w->program))
+    if (plan_pass_is_of_numbers(w->pass))
         return;
     buf_add(out, "        if (whole) {\n");
     write(w, out, "true");
@@ -300,17 +277,16 @@ static void write_packs(writer *w, buf *out, const char *name)
 {
     own_buf statements = {0};
     write_statements(w, &statements);
+    bool numbers = plan_pass_is_of_numbers(w->pass);
     buf_printf(out, "/* What a rule does with %s. */\nstruct %s_work {\n",
-               is_of_numbers(w->program) ? "numbers" : "elements", name);
+               numbers ? "numbers" : "elements", name);
     /* members that are the same for all elements of a job */
-    bool numbers = is_of_numbers(w->program);
     buf_printf(out, "    enum { N = %d };\n", pack_of(w));
     buf_add(out, "    const job_item *j;\n    const double *k = kv_global(j->numbers);\n");
     if (w->heads.len > 0 || numbers)
-        buf_printf(out, "    kv_u64 *const c = kv_more<kv_u64>(j, %d);\n",
-                   numbers ? 0 : pass_of(w->p, w->program)->nslots);
-    prog_text_constants(out, prog_of(w->p, w->program));
-    write_draws(out, w->p, w->program, "k");
+        buf_printf(out, "    kv_u64 *const c = kv_more<kv_u64>(j, %d);\n", w->pass->nslots);
+    prog_text_constants(out, w->pass->program);
+    write_draws(out, w->p, kernel_of(w), "k");
     buf_add(out, buf_text(&w->heads));
     declare_arrays(w, out);
     buf_add(out, "    __device__ __forceinline__ void at(kv_i64 i, int n) const\n    {\n");
@@ -366,15 +342,15 @@ static void write_states(buf *out, const plan *p, bool write)
 static void write_constants(const writer *w, buf *out)
 {
     buf_printf(out, "    const double *k = j->numbers + %lld;\n    (void)k;\n",
-               (long long)first_word(w->p, 0, w->program));
-    prog_text_constants(out, prog_of(w->p, w->program));
+               (long long)first_word(w->p, 0, kernel_of(w)));
+    prog_text_constants(out, w->pass->program);
 }
 
 /* A block of PLAN_CHUNK terms begins at 0, and so does what blocks are added to. */
 static void write_columns(writer *w, buf *out)
 {
     const plan *p = w->p;
-    const plan_pass *pass = pass_of(p, w->program);
+    const plan_pass *pass = w->pass;
     buf_printf(out, "    if (%s) {\n", pass->present ? "present" : "true");
     write_constants(w, out);
     for (int s = 0; s < pass->nsums; s++)
@@ -421,10 +397,8 @@ static void write_rows(writer *w, buf *out, const char *name)
     for (int i = 0; i < p->nnumbers; i++)
         buf_printf(out, "    %s n%d = 0;\n    (void)n%d;\n", number_item(p, i), i, i);
     write_states(out, p, false);
-    for (w->program = 0; w->program < 2 * p->npasses; w->program++) {
-        if (!prog_of(p, w->program))
-            continue;
-        if (!is_of_numbers(w->program)) {
+    for (w->pass = p->pass; w->pass < p->pass + p->npasses; w->pass++) {
+        if (!plan_pass_is_of_numbers(w->pass)) {
             write_columns(w, out);
             continue;
         }
@@ -439,7 +413,7 @@ static void write_rows(writer *w, buf *out, const char *name)
 
 void plan_text(buf *out, const plan *p, int kernel, plan_input input, const char *name)
 {
-    writer w = {.p = p, .program = kernel, .form = form_of(p, kernel, input)};
+    writer w = {.p = p, .pass = &p->pass[kernel], .form = form_of(p, kernel, input)};
     if (p->by_rows)
         write_rows(&w, out, name);
     else
@@ -450,17 +424,16 @@ void plan_text(buf *out, const plan *p, int kernel, plan_input input, const char
 
 enum {
     PLACE_BYTES = 256, /* what blocks of the device's memory are aligned to */
-    MOST_KERNELS = 2 * PLAN_MAX_PASSES,
-    RECENT = 4 /* kinds of plans: layers take turns of few kinds of weights */
+    RECENT = 4         /* kinds of plans: layers take turns of few kinds of weights */
 };
 
-/* The stages of a pass: sums of values for a kernel by rows, the kernels, sums of their terms. */
-enum { SUM_VALUES, NUMBERS, ELEMENTS, CHUNKS, ALL, STAGES };
+/* The stages of a pass: sums of values for a kernel by rows, the kernel, sums of its terms. */
+enum { SUM_VALUES, KERNEL, CHUNKS, ALL, STAGES };
 
 /* A kernel, and the facts about its text that each job needs: to find them takes longer than to
  * make the job. */
 typedef struct plan_kernel {
-    const gpu_rule *rule; /* NULL: nothing to do */
+    const gpu_rule *rule;
     const int *slots;
     int nslots;
     int64_t nwords;
@@ -473,7 +446,7 @@ typedef struct kernels {
     const plan *plan; /* NULL: none */
     plan_input input;
     const uint64_t *pool_of; /* of the last item */
-    plan_kernel of[MOST_KERNELS];
+    plan_kernel of[PLAN_MAX_PASSES];
 } kernels;
 
 /* The place of the numbers and terms of an item in the room. Items that do not fit beside each
@@ -502,8 +475,6 @@ static int compile_all(kernels *k, const gpu_ops *gpu, int id, const plan *p, pl
     *k = (kernels){.input = input};
     for (int i = 0; i < plan_text_kernels(p); i++) {
         own_buf text = {0};
-        if (!plan_text_has(p, i))
-            continue;
         plan_text(&text, p, i, input, GPU_RULE_KERNEL);
         TRY(buf_check(&text, e));
         TRY(gpu->compile(id, buf_text(&text), &k->of[i].rule, e));
@@ -522,9 +493,9 @@ int plan_gpu_prepare(const gpu_ops *gpu, int id, const plan *p, plan_input input
 /* Fills in the facts about the text of a kernel. */
 static int read_kernel(run *r, plan_kernel *k, const plan *p, int which, kv_err *e)
 {
-    const plan_pass *pass = pass_of(p, which);
+    const plan_pass *pass = &p->pass[which];
     bool draws = has_draws(p, which);
-    k->nslots = p->by_rows ? 2 + PLAN_MAX_STATES : is_of_numbers(which) ? 0 : pass->nslots;
+    k->nslots = p->by_rows ? 2 + PLAN_MAX_STATES : pass->nslots;
     k->nwords = first_word(p, which, end_of(p, which)) + (draws ? 2 : 0);
     k->shares = !draws;
     int *slots = arena_alloc(&r->list->memory, (size_t)k->nslots * sizeof *slots, e);
@@ -546,8 +517,7 @@ static int find_kernels(run *r, const plan_gpu_item *item, kernels **out, kv_err
     *out = &r->recent[r->nrecent++ % RECENT];
     TRY(compile_all(*out, r->list->gpu, r->id, item->plan, item->input, e));
     for (int i = 0; i < plan_text_kernels(item->plan); i++)
-        if ((*out)->of[i].rule)
-            TRY(read_kernel(r, &(*out)->of[i], item->plan, i, e));
+        TRY(read_kernel(r, &(*out)->of[i], item->plan, i, e));
     return KV_OK;
 }
 
@@ -747,11 +717,11 @@ static int add_elements(run *r, gpu_job *job, int64_t item, int which, kv_err *e
 static int add_kernel(run *r, int64_t item, int which, kernels *k, kv_err *e)
 {
     const plan_gpu_item *of = &r->items[item];
-    gpu_launch as = launch_of(r, item, which / 2, NUMBERS + which % 2);
+    gpu_launch as = launch_of(r, item, which, KERNEL);
     gpu_job job = {.n = 1};
-    bool elements = of->plan->by_rows || which % 2;
-    TRY(elements ? add_elements(r, &job, item, which, e) : KV_OK);
-    TRY(add_arrays(r, &job, item, &of->plan->pass[which / 2], &k->of[which], e));
+    bool numbers = !of->plan->by_rows && plan_pass_is_of_numbers(&of->plan->pass[which]);
+    TRY(numbers ? KV_OK : add_elements(r, &job, item, which, e));
+    TRY(add_arrays(r, &job, item, &of->plan->pass[which], &k->of[which], e));
     TRY(add_words(r, &job, of, which, k, e));
     as.rule = k->of[which].rule;
     return gpu_list_add(r->list, &as, &job, e);
@@ -792,8 +762,7 @@ static int add_item(run *r, int64_t item, kv_err *e)
     TRY(find_kernels(r, &r->items[item], &k, e));
     r->rows = NULL;
     for (int i = 0; i < plan_text_kernels(p); i++)
-        if (k->of[i].rule)
-            TRY(add_kernel(r, item, i, k, e));
+        TRY(add_kernel(r, item, i, k, e));
     for (int i = 0; i < p->npasses && !p->by_rows; i++)
         for (int s = 0; s < p->pass[i].nsums; s++)
             TRY(add_sum(r, item, i, s, e));

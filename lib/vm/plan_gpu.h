@@ -1,5 +1,5 @@
 /* Plans as source text for GPUs. A plan that works row by row is one kernel, whose threads have a
- * row each. Any other plan has two kernels for each pass, one over numbers and one over elements.
+ * row each. Any other plan has a kernel for each pass.
  *
  * The text needs the definitions that the plugin of the device puts before it (cuda/job.h,
  * cuda/kernel_element.cuh): names that begin with kv_.
@@ -80,10 +80,8 @@ enum { PLAN_ROW_ELEMENTS = 32 };
 /* Returns true if there are texts for such an input: reductions over all elements need all rows. */
 bool plan_text_possible(const plan *p, plan_input input);
 
-/* The number of kernels of a plan, in the order in which they run: one by rows; else kernel 2 * i
- * is over the numbers of pass i, and the next one over its elements. Some have nothing to do. */
+/* The number of kernels of a plan, in the order in which they run: one by rows, else the passes. */
 int plan_text_kernels(const plan *p);
-bool plan_text_has(const plan *p, int kernel);
 
 /* The kernel, called `name`. Errors end in out.
  *

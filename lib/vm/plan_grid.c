@@ -248,8 +248,8 @@ static void run_piece(const sweep *w, int worker, const piece *p, int64_t part)
     void *arrays[PROG_MAX_SLOT + 1];
     for (int s = 0; s < step->nslots; s++)
         arrays[s] = slot_at(w, own, room, s, p);
-    prog_run_with(step->elements, plan_pool_of(w->s->a, step->elements), arrays,
-                  p->rows * p->columns, own->scratch, PROG_NEAR);
+    prog_run_with(step->program, plan_pool_of(w->s->a, step->program), arrays, p->rows * p->columns,
+                  own->scratch, PROG_NEAR);
     for (int i = 0; i < step->nsums; i++)
         reduce_piece(w, i, plan_work_terms(own, step, i, 0, 0), p, part);
 }

@@ -1,8 +1,8 @@
 /* What each pass of a plan computes.
  *
- * Every node has a level: how many reductions must have ended before it can be computed. A number
- * is a node that is the same for all elements. Stores and sums are what passes are for; everything
- * else is computed again in each pass that needs it, except
+ * Every node has a level: how many reductions must have ended before it can be computed. A pass is
+ * for the nodes of one level and one extent; a number is a node that others read. Stores and sums
+ * are what passes are for; everything else is computed again in each pass that needs it, except
  *
  * - what an earlier pass stored in an array of the key, and
  * - values that take long to compute, which an earlier pass keeps in memory of its own.
@@ -46,15 +46,20 @@ static prog_extent store_extent(const plan_maker *m, const node_store *s)
     return printed ? m->b->nodes[s->value].extent : plan_graph_extent(s->slot);
 }
 
-/* Gives value i a number if it has none and an operation of an extent reads it as one. number: the
- * operation computes a number itself. */
-static void number_for(plan_maker *m, int64_t i, prog_extent extent, bool number)
+/* Gives value i a number if it has none and an operation of another extent reads it. */
+static void number_for(plan_maker *m, int64_t i, prog_extent extent)
 {
     const node *n = &m->b->nodes[i];
     bool repeats = plan_graph_kids(n) > 0 && !plan_graph_same(n->extent, extent);
-    bool reads = m->steps ? repeats : !number && m->number[i] && n->op != NODE_CONST;
-    if (reads && m->index[i] < 0)
+    if (repeats && m->index[i] < 0)
         m->index[i] = m->numbers++;
+}
+
+/* Returns true if no program computes node n: it is what whole arrays are reduced to, or what a row
+ * begins with. */
+static bool is_given(const plan_maker *m, const node *n)
+{
+    return plan_graph_waits(n) || (m->by_rows && plan_maker_is_row_state(n));
 }
 
 void plan_levels_number(plan_maker *m)
@@ -64,13 +69,12 @@ void plan_levels_number(plan_maker *m)
         if (!m->live[i])
             continue;
         m->extents[n->extent.rows][n->extent.columns] = true;
-        if (plan_graph_waits(n) || (!m->steps && plan_maker_is_row_state(n)))
+        if (is_given(m, n))
             m->index[i] = m->numbers++;
         for (int j = 0; j < plan_graph_kids(n); j++) {
             int32_t kid = n->kid[j];
             if (!plan_maker_is_product(n))
-                number_for(m, kid, n->op == NODE_SUM ? m->b->nodes[kid].extent : n->extent,
-                           m->number[i] && n->op != NODE_SUM);
+                number_for(m, kid, n->op == NODE_SUM ? m->b->nodes[kid].extent : n->extent);
             else if (m->index[kid] < 0)
                 m->index[kid] = m->numbers++;
         }
@@ -79,7 +83,7 @@ void plan_levels_number(plan_maker *m)
         const node_store *st = &m->b->stores[s];
         prog_extent extent = store_extent(m, st);
         m->extents[extent.rows][extent.columns] = true;
-        number_for(m, st->value, extent, plan_maker_is_row_store(st));
+        number_for(m, st->value, extent);
     }
 }
 
@@ -101,7 +105,7 @@ int plan_levels_stored(const plan_maker *m, int64_t i, int32_t level)
     for (int64_t s = 0; s < m->b->nstores; s++) {
         const node_store *st = &m->b->stores[s];
         if (st->value == i && m->store_level[s] < level && !plan_maker_is_row_store(st) &&
-            plan_slot_kind(st->slot) != PLAN_PRINT && !m->number[i] &&
+            plan_slot_kind(st->slot) != PLAN_PRINT && plan_graph_is_of_elements(n->extent) &&
             st->dtype == prog_dtype((prog_type)n->type) && !is_begun(m, st->slot))
             return st->slot;
     }
@@ -111,24 +115,23 @@ int plan_levels_stored(const plan_maker *m, int64_t i, int32_t level)
 bool plan_levels_stores(const plan_maker *m, int64_t s, int32_t level, bool present)
 {
     const node_store *st = &m->b->stores[s];
-    return m->store_level[s] == level && (m->steps || !plan_maker_is_row_store(st)) &&
-           (bool)(st->slot & PLAN_PRESENT) == present && plan_maker_fits(m, store_extent(m, st));
+    return m->store_level[s] == level && (bool)(st->slot & PLAN_PRESENT) == present &&
+           plan_graph_same(store_extent(m, st), m->extent);
 }
 
 bool plan_levels_reads(const plan_maker *m, int64_t i, int32_t level)
 {
     const node *n = &m->b->nodes[i];
-    if (!m->steps)
-        return m->number[i] && n->op != NODE_CONST;
     return m->index[i] >= 0 &&
-           (plan_graph_waits(n) || m->level[i] < level || !plan_maker_fits(m, n->extent));
+           (is_given(m, n) || m->level[i] < level || !plan_graph_same(n->extent, m->extent));
 }
 
 bool plan_levels_keeps(const plan_maker *m, int64_t i, int32_t level, bool present)
 {
-    if (!m->steps)
-        return m->lean && !present && m->kept[i] >= 0 && m->kept_level[i] == level;
-    return m->index[i] >= 0 && m->level[i] == level && !plan_levels_reads(m, i, level);
+    if (present || !plan_graph_same(m->b->nodes[i].extent, m->extent))
+        return false;
+    return m->index[i] >= 0 ? m->level[i] == level && !plan_levels_reads(m, i, level)
+                            : m->lean && m->kept[i] >= 0 && m->kept_level[i] == level;
 }
 
 /* Returns true if pass `level` does not compute node i, since it is there. */
@@ -149,7 +152,7 @@ static int array_of(const plan_maker *m, int64_t i, int32_t level)
 {
     const node *n = &m->b->nodes[i];
     int load = n->op == NODE_LOAD ? array_slot(n->kid[0]) : -1;
-    if (m->number[i] || n->type == PROG_I64)
+    if (!plan_graph_is_of_elements(n->extent) || n->type == PROG_I64)
         return -1;
     if (m->kept[i] >= 0 && m->kept_level[i] <= level)
         return PLAN_KEPT + m->kept[i];
@@ -246,7 +249,7 @@ static bool is_loaded(plan_maker *m, int32_t sum, int32_t level, int32_t *marks)
     marks[m->b->nodes[sum].kid[0]] = 1;
     for (int32_t i = sum - 1; i >= 0 && loaded; i--) {
         const node *n = &m->b->nodes[i];
-        if (!marks[i] || m->number[i])
+        if (!marks[i] || !plan_graph_is_of_elements(n->extent))
             continue;
         loaded = n->op == NODE_LOAD ? m->needed[i] : cost_of(n) == 0;
         for (int j = 0; j < plan_graph_kids(n); j++)
@@ -302,17 +305,12 @@ void plan_levels_find(plan_maker *m)
 {
     for (int64_t i = 0; i < m->n; i++) {
         const node *n = &m->b->nodes[i];
-        bool leaf = plan_graph_kids(n) == 0;
         m->level[i] = n->op == NODE_LOAD ? begin_level(m, n->kid[0]) : 0;
-        m->number[i] =
-            n->op == NODE_CONST || n->op == NODE_SUM || plan_maker_is_row_state(n) || !leaf;
         m->index[i] = -1;
         for (int j = 0; j < plan_graph_kids(n); j++) {
             int32_t kid = n->kid[j];
             if (m->level[kid] > m->level[i])
                 m->level[i] = m->level[kid];
-            if (n->op != NODE_SUM)
-                m->number[i] &= m->number[kid];
         }
         m->level[i] += plan_graph_waits(n);
     }

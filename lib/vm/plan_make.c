@@ -1,10 +1,9 @@
-/* Plans, first half: from the graph of a rule to passes, or to steps (plan_grid.c), which are
- * passes over values of an extent.
+/* Plans, first half: from the graph of a rule to passes, each over values of one extent.
  *
- * plan_levels.c decides what each pass computes; this file writes the programs: those over
- * elements, and those over numbers, which run between two passes. A program over elements reads
- * numbers through slots of their own. In a plan by steps a number is any value
- * that later steps read, of whatever extent, and steps compute it.
+ * plan_levels.c decides what each pass computes; this file writes the programs. What an earlier
+ * pass, or one of another extent, has computed a program reads through slots of their own: it is a
+ * number of the plan. By steps (plan_grid.c) a number may have any extent, else it is one for all
+ * elements or, by rows, for those of a row.
  */
 #include <string.h>
 
@@ -59,6 +58,8 @@ prog_value plan_spread(prog_builder *b, prog_value x, prog_extent extent)
 
 prog_value plan_reduce(prog_builder *b, prog_value x, plan_reduction how)
 {
+    if (!b->failed && x >= 0 && plan_graph_is_one(b->nodes[x].extent)) /* all elements are alike */
+        x = plan_spread(b, x, (prog_extent){PROG_ROWS, PROG_COLUMNS});
     if (b->failed || x < 0)
         return -1;
     node made = {.op = NODE_SUM,
@@ -127,11 +128,6 @@ static prog_value apply_node(prog_builder *to, const node *n, const prog_value *
 
 /* ---- Elements and numbers -------------------------------------------------------------------- */
 
-static bool is_of_elements(const node *n)
-{
-    return n->extent.rows && n->extent.columns;
-}
-
 prog_value plan_whole(prog_builder *b, prog_value x)
 {
     if (b->failed || x < 0)
@@ -145,7 +141,7 @@ prog_value plan_whole(prog_builder *b, prog_value x)
     for (prog_value i = 0; i <= x; i++) {
         node n = b->nodes[i]; /* a copy: adding nodes moves them */
         bool load = n.op == NODE_LOAD;
-        bool stays = !is_of_elements(&n) || (load && !(n.kid[0] & PLAN_PRESENT));
+        bool stays = !plan_graph_is_of_elements(n.extent) || (load && !(n.kid[0] & PLAN_PRESENT));
         whole[i] = stays ? i
                    : load
                        ? prog_load(b, n.kid[0] - PLAN_PRESENT, (kv_dtype)n.dtype, (prog_type)n.type)
@@ -154,7 +150,7 @@ prog_value plan_whole(prog_builder *b, prog_value x)
     return whole[x];
 }
 
-/* ---- Programs over elements ------------------------------------------------------------------ */
+/* ---- Programs ------------------------------------------------------------------ */
 
 /* The number of a slot among the slots of a pass. */
 static int pass_slot(plan_pass *pass, int slot)
@@ -178,10 +174,8 @@ static prog_value emit_element(plan_maker *m, plan_pass *pass, prog_builder *to,
     if (plan_levels_reads(m, i, level)) {
         m->p->number_type[m->index[i]] = (uint8_t)type;
         int number = pass_slot(pass, PLAN_NUMBER + m->index[i]);
-        /* by rows, elements of several rows are worked on at a time: each has its own */
-        return m->by_rows || (m->steps && !plan_graph_is_one(n->extent))
-                   ? prog_load(to, number, prog_dtype(type), type)
-                   : prog_load_number(to, number, type);
+        return plan_graph_is_one(n->extent) ? prog_load_number(to, number, type)
+                                            : prog_load(to, number, prog_dtype(type), type);
     }
     if (slot >= 0 || kept)
         return prog_load(to, pass_slot(pass, slot >= 0 ? slot : PLAN_KEPT + m->kept[i]),
@@ -218,7 +212,7 @@ static void emit_sums(plan_maker *m, plan_pass *pass, prog_builder *to, int32_t 
     }
 }
 
-/* Arrays of the key are written at once; by steps, a vector is a number until all steps have run,
+/* Arrays of the key are written at once; a vector of it is a number until all passes have run,
  * since later ones may read it. */
 static void emit_stores(plan_maker *m, plan_pass *pass, prog_builder *to, int32_t level)
 {
@@ -229,13 +223,14 @@ static void emit_stores(plan_maker *m, plan_pass *pass, prog_builder *to, int32_
             continue;
         if (plan_maker_is_row_store(st)) {
             plan_grid *g = m->p->grid;
-            int number = (int)g->nbuffers++;
+            int number = g ? (int)g->nbuffers++ : m->p->nnumbers++;
             if (!kv_assert(m->p->nrows < PLAN_MAX_ROWS, "a plan has more than %d vectors",
                            m->p->nrows))
                 return;
             m->p->number_type[number] = m->b->nodes[st->value].type;
             m->p->row[m->p->nrows++] = (plan_row){slot, (int16_t)number, true};
-            g->buffers[number].extent = m->extent;
+            if (g)
+                g->buffers[number].extent = m->extent;
             slot = PLAN_NUMBER + number;
         }
         prog_store(to, pass_slot(pass, slot), st->dtype, m->emitted[st->value]);
@@ -243,7 +238,7 @@ static void emit_stores(plan_maker *m, plan_pass *pass, prog_builder *to, int32_
 }
 
 /* The program over what plan_levels_need marked. */
-static int make_elements(plan_maker *m, plan_pass *pass, int32_t level, bool present)
+static int make_program(plan_maker *m, plan_pass *pass, int32_t level, bool present)
 {
     prog_builder *to = prog_builder_beside(m->b, m->e);
     if (!to)
@@ -258,13 +253,14 @@ static int make_elements(plan_maker *m, plan_pass *pass, int32_t level, bool pre
         uint8_t type = m->b->nodes[i].type;
         if (!plan_levels_keeps(m, i, level, pass->present))
             continue;
-        int slot = m->steps ? PLAN_NUMBER + m->index[i] : PLAN_KEPT + m->kept[i];
-        if (m->steps)
+        bool number = m->index[i] >= 0;
+        int slot = number ? PLAN_NUMBER + m->index[i] : PLAN_KEPT + m->kept[i];
+        if (number)
             m->p->number_type[m->index[i]] = type;
         prog_store(to, pass_slot(pass, slot), prog_dtype((prog_type)type), m->emitted[i]);
     }
     emit_stores(m, pass, to, level);
-    int rc = prog_finish(to, &pass->elements, m->e);
+    int rc = prog_finish(to, &pass->program, m->e);
     prog_builder_free(to);
     return rc;
 }
@@ -282,104 +278,42 @@ static int make_lean(plan_maker *m, plan_pass *pass, plan_pass *lean, int32_t le
             leaner |= plan_levels_terms(m, i, level, &squares) >= 0;
     }
     if (leaner) {
-        rc = make_elements(m, lean, level, pass->present);
+        rc = make_program(m, lean, level, pass->present);
         pass->lean = lean;
     }
     m->lean = m->direct = false;
     return rc;
 }
 
-/* ---- Programs over numbers ------------------------------------------------------------------- */
-
-/* The row stores of a level: numbers of their own, which are copied back when a row ends. */
-static void store_rows(plan_maker *m, prog_builder *to, int32_t level)
-{
-    for (int64_t s = 0; s < m->b->nstores; s++) {
-        const node_store *st = &m->b->stores[s];
-        if (!plan_maker_is_row_store(st) || m->level[st->value] != level)
-            continue;
-        if (!kv_assert(m->p->nrows < PLAN_MAX_ROWS && m->p->nnumbers < 2 * PLAN_MAX_NUMBERS,
-                       "a plan has more than %d rows and %d numbers", m->p->nrows, m->p->nnumbers))
-            return;
-        plan_row *row = &m->p->row[m->p->nrows++];
-        *row = (plan_row){st->slot, (int16_t)m->p->nnumbers, true};
-        m->p->number_type[m->p->nnumbers] = m->b->nodes[st->value].type;
-        prog_store(to, m->p->nnumbers++, st->dtype, m->emitted[st->value]);
-    }
-}
-
-/* Numbers that pass `level` finds computed: everything of that level but sums and row states. */
-static int make_numbers(plan_maker *m, plan_pass *pass, int32_t level)
-{
-    prog_builder *to = prog_builder_beside(m->b, m->e);
-    bool any = false;
-    if (!to)
-        return KV_E_MEMORY;
-    for (int64_t i = 0; i < m->n; i++) {
-        const node *n = &m->b->nodes[i];
-        prog_type type = (prog_type)n->type;
-        bool given = n->op == NODE_SUM || plan_maker_is_row_state(n);
-        m->emitted[i] = -1;
-        if (!m->live[i] || !m->number[i] || m->level[i] > level)
-            continue;
-        if (given || (m->index[i] >= 0 && m->level[i] < level))
-            m->emitted[i] = prog_load(to, m->index[i], prog_dtype(type), type);
-        else
-            m->emitted[i] = apply_node(to, n, m->emitted);
-        if (!given && m->index[i] >= 0 && m->level[i] == level) {
-            prog_store(to, m->index[i], prog_dtype(type), m->emitted[i]);
-            m->p->number_type[m->index[i]] = n->type;
-            any = true;
-        }
-    }
-    int before = m->p->nrows;
-    store_rows(m, to, level);
-    any |= m->p->nrows > before;
-    int rc = any ? prog_finish(to, &pass->numbers, m->e) : KV_OK;
-    prog_builder_free(to);
-    return rc;
-}
-
 /* ---- All of it ------------------------------------------------------------------------------- */
 
-/* By steps: finds the next extent behind number *at whose elements a level has a program for. The
- * shorter ones come first, so that longer ones read what those computed. */
-static bool next_extent(plan_maker *m, int32_t level, int *at)
-{
-    static const prog_extent extents[] = {
-        {PROG_ONE, PROG_ONE},      {PROG_ONE, PROG_ROWS},     {PROG_ONE, PROG_COLUMNS},
-        {PROG_ROWS, PROG_ONE},     {PROG_COLUMNS, PROG_ONE},  {PROG_ROWS, PROG_ROWS},
-        {PROG_ROWS, PROG_COLUMNS}, {PROG_COLUMNS, PROG_ROWS}, {PROG_COLUMNS, PROG_COLUMNS}};
-    while (++*at < (int)(sizeof extents / sizeof *extents)) {
-        m->extent = extents[*at];
-        if (m->extents[m->extent.rows][m->extent.columns] && plan_levels_need(m, level, false))
-            return true;
-    }
-    return false;
-}
+/* Shorter ones first, so that longer ones read what those computed. */
+static const prog_extent extents[] = {
+    {PROG_ONE, PROG_ONE},      {PROG_ONE, PROG_ROWS},     {PROG_ONE, PROG_COLUMNS},
+    {PROG_ROWS, PROG_ONE},     {PROG_COLUMNS, PROG_ONE},  {PROG_ROWS, PROG_ROWS},
+    {PROG_ROWS, PROG_COLUMNS}, {PROG_COLUMNS, PROG_ROWS}, {PROG_COLUMNS, PROG_COLUMNS}};
+enum { EXTENTS = sizeof extents / sizeof *extents };
 
-/* An empty plan. A level has two passes: over all elements, and over those of the present rows; and
- * where there are sums, lean ones. Some rules make a plan for every key of a push, so it has no
- * pass too many. */
+/* An empty plan. A level has a pass for each extent, and of elements one more, over those of the
+ * present rows; and where there are sums, lean ones. */
 static int new_plan(plan_maker *m, prog_type type)
 {
     int32_t levels = m->levels;
-    if (levels > PLAN_MAX_PASSES / 2 && !m->steps)
+    if (levels > PLAN_MAX_LEVELS && !m->steps)
         return kv_err_set(m->e, KV_E_VALUE, "a rule reduces at most %d times in a row",
-                          PLAN_MAX_PASSES / 2 - 1);
-    int64_t most = m->steps ? 0 : 2 * levels, sums = 0, numbers = m->numbers + m->b->nstores;
-    for (int i = 0; i < 9 && m->steps; i++)
+                          PLAN_MAX_LEVELS - 1);
+    int64_t most = levels, sums = 0, numbers = m->numbers + m->b->nstores;
+    for (int i = 0; i < EXTENTS; i++)
         most += m->extents[i / 3][i % 3] ? levels : 0;
     for (int64_t i = 0; i < m->n; i++) {
-        most += m->steps && m->live[i] && plan_maker_is_product(&m->b->nodes[i]);
+        most += m->live[i] && plan_maker_is_product(&m->b->nodes[i]);
         sums += m->b->nodes[i].op == NODE_SUM;
     }
     int64_t passes = most * (1 + m->leans);
     /* of a pass at most: each node is loaded, read as a number or added up, each store has one, and
      * so has what is kept */
     int64_t slots = m->n + sums + m->b->nstores + PLAN_MAX_KEPT;
-    int64_t lists =
-        (int64_t)sizeof(plan) + passes * (int64_t)(sizeof(plan_pass) + 2 * sizeof(prog *));
+    int64_t lists = (int64_t)sizeof(plan) + passes * (int64_t)(sizeof(plan_pass) + sizeof(prog *));
     int64_t bytes =
         lists + numbers +
         passes * (sums * (int64_t)sizeof(plan_total) + slots * (int64_t)sizeof(int32_t));
@@ -387,7 +321,7 @@ static int new_plan(plan_maker *m, prog_type type)
     if (!p)
         return KV_E_MEMORY;
     p->programs = (prog **)(void *)(p->pass + passes);
-    plan_total *totals = (plan_total *)(void *)(p->programs + 2 * passes);
+    plan_total *totals = (plan_total *)(void *)(p->programs + passes);
     int32_t *places = (int32_t *)(void *)(totals + passes * sums);
     for (int64_t i = 0; i < passes; i++) {
         p->pass[i].sum = totals + i * sums;
@@ -424,42 +358,52 @@ static int new_grid(plan_maker *m, int64_t rows, int64_t columns)
     return KV_OK;
 }
 
-/* The steps of all levels. A product follows the elements that it is made of. */
-static int make_steps(plan_maker *m)
+/* The passes of a level over values of m->extent. */
+static int make_extent(plan_maker *m, int32_t level)
 {
     plan *p = m->p;
-    for (int32_t level = 0; level < m->levels; level++) {
-        for (int at = -1; next_extent(m, level, &at);)
-            TRY(make_elements(m, &p->pass[p->npasses++], level, false));
-        for (int64_t i = 0; i < m->n; i++) {
-            const node *n = &m->b->nodes[i];
-            if (!m->live[i] || !plan_maker_is_product(n) || m->level[i] != level + 1)
-                continue;
-            plan_pass *pass = &p->pass[p->npasses++];
-            pass->does = n->op == NODE_MATMUL ? PLAN_PRODUCT : PLAN_TURN;
-            pass->depth = m->b->nodes[n->kid[0]].extent.columns;
-            pass->extent = n->extent;
-            pass->a = (int16_t)m->index[n->kid[0]];
-            pass->b = n->kid[1] < 0 ? pass->a : (int16_t)m->index[n->kid[1]];
-            pass->to = (int16_t)m->index[i];
-            p->number_type[pass->to] = n->type;
-        }
+    for (int present = 0; present < 2; present++) {
+        plan_pass *pass = &p->pass[p->npasses];
+        if (!plan_levels_need(m, level, present))
+            continue;
+        kv_assert(p->npasses < p->most_passes, "pass %d of a plan with room for %d", p->npasses,
+                  p->most_passes);
+        p->npasses++;
+        TRY(make_program(m, pass, level, present));
+        TRY(m->leans ? make_lean(m, pass, pass + p->most_passes, level) : KV_OK);
     }
-    kv_assert(p->npasses <= p->most_passes, "%d steps of a plan with room for %d", p->npasses,
-              p->most_passes);
     return KV_OK;
+}
+
+/* The products of a level follow the elements that they are made of. */
+static void make_products(plan_maker *m, int32_t level)
+{
+    plan *p = m->p;
+    for (int64_t i = 0; i < m->n; i++) {
+        const node *n = &m->b->nodes[i];
+        if (!m->live[i] || !plan_maker_is_product(n) || m->level[i] != level + 1)
+            continue;
+        plan_pass *pass = &p->pass[p->npasses++];
+        pass->does = n->op == NODE_MATMUL ? PLAN_PRODUCT : PLAN_TURN;
+        pass->depth = m->b->nodes[n->kid[0]].extent.columns;
+        pass->extent = n->extent;
+        pass->a = (int16_t)m->index[n->kid[0]];
+        pass->b = n->kid[1] < 0 ? pass->a : (int16_t)m->index[n->kid[1]];
+        pass->to = (int16_t)m->index[i];
+        p->number_type[pass->to] = n->type;
+    }
 }
 
 static int make_passes(plan_maker *m)
 {
     plan *p = m->p;
-    if (m->numbers + (int)m->b->nstores > PLAN_MAX_NUMBERS)
+    if (m->numbers + (int)m->b->nstores > PLAN_MAX_NUMBERS && !m->steps)
         return kv_err_set(m->e, KV_E_VALUE, "a rule reduces to at most %d numbers",
                           PLAN_MAX_NUMBERS);
     if (!m->makes)
         return KV_OK;
-    p->nnumbers = m->numbers;
-    for (int64_t i = 0; i < m->n; i++) {
+    p->nnumbers = m->steps ? 0 : m->numbers;
+    for (int64_t i = 0; i < m->n && m->by_rows; i++) {
         const node *n = &m->b->nodes[i];
         if (!m->live[i] || !plan_maker_is_row_state(n))
             continue;
@@ -469,19 +413,12 @@ static int make_passes(plan_maker *m)
     plan_levels_settle(m);
     plan_levels_keep(m);
     for (int32_t level = 0; level < m->levels; level++) {
-        kv_assert(p->npasses + 2 <= p->most_passes, "pass %d of a plan with room for %d",
-                  p->npasses, p->most_passes);
-        TRY(make_numbers(m, &p->pass[p->npasses], level));
-        for (int present = 0; present < 2; present++) {
-            plan_pass *pass = &p->pass[p->npasses];
-            if (plan_levels_need(m, level, present)) {
-                TRY(make_elements(m, pass, level, present));
-                if (m->leans)
-                    TRY(make_lean(m, pass, &p->pass[p->most_passes + p->npasses], level));
-            }
-            if (pass->elements || pass->numbers)
-                p->npasses++;
+        for (int i = 0; i < EXTENTS; i++) {
+            m->extent = extents[i];
+            if (m->extents[m->extent.rows][m->extent.columns])
+                TRY(make_extent(m, level));
         }
+        make_products(m, level);
     }
     return KV_OK;
 }
@@ -492,9 +429,7 @@ static void measure(plan *p)
     for (int i = 0; i < p->all_passes; i++) {
         plan_pass *pass = &p->pass[i];
         kv_assert(p->grid || pass->nslots <= PLAN_MAX_SLOTS, "a pass uses %d slots", pass->nslots);
-        int64_t numbers = pass->numbers ? prog_scratch_bytes(pass->numbers) : 0;
-        int64_t elements = pass->elements ? prog_scratch_bytes(pass->elements) : 0;
-        int64_t most = numbers > elements ? numbers : elements;
+        int64_t most = pass->program ? prog_scratch_bytes(pass->program) : 0;
         p->program_bytes = most > p->program_bytes ? most : p->program_bytes;
         p->most_sums = pass->nsums > p->most_sums ? pass->nsums : p->most_sums;
         for (int s = 0; s < pass->nslots; s++) {
@@ -509,9 +444,8 @@ static void measure(plan *p)
 /* Lists the programs, and gives their constants places in the pool. */
 static void list_programs(plan *p)
 {
-    for (int64_t i = 0; i < 2 * p->all_passes; i++) {
-        const plan_pass *pass = &p->pass[i / 2];
-        prog *one = i % 2 ? pass->elements : pass->numbers;
+    for (int64_t i = 0; i < p->all_passes; i++) {
+        prog *one = p->pass[i].program;
         if (!one)
             continue;
         one->pool_at = (int32_t)p->pool_words;
@@ -529,6 +463,7 @@ int plan_make(plan **out, prog_builder *b, plan_way way, kv_err *e)
                     .by_rows = way.by_rows,
                     .steps = way.steps,
                     .makes = out != NULL,
+                    .extent = {PROG_ROWS, PROG_COLUMNS},
                     .e = e ? e : &unused};
     size_t n = (size_t)(m.n + b->nstores + 1);
     if (b->failed) {
@@ -537,12 +472,11 @@ int plan_make(plan **out, prog_builder *b, plan_way way, kv_err *e)
     }
     if (way.steps && !out)
         return KV_OK;
-    m.live = arena_alloc(&memory, 3 * n, m.e);
+    m.live = arena_alloc(&memory, 2 * n, m.e);
     int32_t *lists = m.live ? arena_alloc(&memory, 7 * n * sizeof *lists, m.e) : NULL;
     if (!lists)
         return KV_E_MEMORY;
-    m.number = m.live + n;
-    m.needed = m.live + 2 * n;
+    m.needed = m.live + n;
     m.level = lists;
     m.index = lists + n;
     m.emitted = lists + 2 * n;
@@ -560,7 +494,7 @@ int plan_make(plan **out, prog_builder *b, plan_way way, kv_err *e)
     if (!rc && m.steps)
         rc = new_grid(&m, way.rows, way.columns);
     if (!rc)
-        rc = m.steps ? make_steps(&m) : make_passes(&m);
+        rc = make_passes(&m);
     if (!rc) {
         list_programs(m.p);
         measure(m.p);
@@ -600,10 +534,8 @@ void plan_free(plan *p)
     if (left > 0)
         return;
     kv_assert(left == 0, "a plan is given back %lld times too often", (long long)-left);
-    for (int i = 0; i < p->all_passes; i++) {
-        prog_free(p->pass[i].numbers);
-        prog_free(p->pass[i].elements);
-    }
+    for (int i = 0; i < p->all_passes; i++)
+        prog_free(p->pass[i].program);
     mem_free(p->grid);
     mem_free(p);
 }

@@ -38,6 +38,11 @@ static inline bool plan_graph_is_one(prog_extent x)
     return !x.rows && !x.columns;
 }
 
+static inline bool plan_graph_is_of_elements(prog_extent x)
+{
+    return x.rows && x.columns;
+}
+
 /* Returns true if a value needs whole arrays before it is computed: a reduction, a product. */
 static inline bool plan_graph_waits(const node *n)
 {
@@ -52,18 +57,17 @@ typedef struct plan_maker {
     plan *p;
     int64_t n; /* nodes */
     bool by_rows;
-    bool steps; /* a plan by steps: a number is any value that a later program, or one of another
-                   extent, reads */
+    bool steps; /* a plan by steps */
     bool makes; /* programs: else only errors are found */
     bool leans; /* passes have lean programs, too */
     int32_t levels, numbers;
-    bool extents[3][3]; /* by steps: values or stores have this extent */
+    bool extents[3][3]; /* values or stores have this extent */
     int32_t *level;     /* of a sum: that at which it is known */
     bool *live;
-    bool *number;       /* the same for all elements */
-    int32_t *index;     /* of a number that programs read: its place among the plan's, or -1 */
+    int32_t *index;     /* of a number, which a later program or one of another extent reads: its
+                           place among the plan's, or -1 */
     bool *needed;       /* in the program that is being made */
-    prog_extent extent; /* of that program, by steps */
+    prog_extent extent; /* of that program */
     prog_value *emitted;
     int32_t *store_level; /* of each store: the pass that does it */
     int32_t *kept;        /* the place among the values that are kept, or -1 */
@@ -90,25 +94,19 @@ static inline bool plan_maker_is_row_store(const node_store *s)
     return s->slot >= PLAN_ROW_STATE;
 }
 
-/* Returns true if the program that is being made may be the one for values of an extent. */
-static inline bool plan_maker_fits(const plan_maker *m, prog_extent extent)
-{
-    return !m->steps || plan_graph_same(extent, m->extent);
-}
-
 /* A sum of all elements, or of those of the present rows, that pass `level` makes. */
 static inline bool plan_maker_sums(const plan_maker *m, int64_t i, int32_t level, bool present)
 {
     const node *n = &m->b->nodes[i];
     return m->live[i] && n->op == NODE_SUM && m->level[i] == level + 1 && n->dtype == present &&
-           plan_maker_fits(m, m->b->nodes[n->kid[0]].extent);
+           plan_graph_same(m->b->nodes[n->kid[0]].extent, m->extent);
 }
 
 /* Finds the level of each node and store, which nodes are live, and how many levels there are. */
 void plan_levels_find(plan_maker *m);
 
 /* Gives places to the numbers that sums and products fill, that row states begin with, and that
- * programs over elements read. */
+ * programs of other extents read. */
 void plan_levels_number(plan_maker *m);
 
 /* Stores wait for the last pass that reads what their array held before. */

@@ -5,7 +5,8 @@
 #include "vm/prog.h"
 
 /* More of these than any rule that a person would write. */
-#define PLAN_MAX_PASSES  16
+#define PLAN_MAX_LEVELS  8
+#define PLAN_MAX_PASSES  (3 * PLAN_MAX_LEVELS)
 #define PLAN_MAX_NUMBERS 160
 #define PLAN_MAX_SLOTS   640
 
@@ -32,12 +33,11 @@ typedef enum plan_does { PLAN_ELEMENTS, PLAN_PRODUCT, PLAN_TURN } plan_does;
 typedef struct plan_pass {
     uint8_t does, depth; /* a plan_does; the axis that a product adds up over */
     int16_t a, b, to;    /* PLAN_PRODUCT, PLAN_TURN: numbers */
-    prog_extent extent;  /* by steps: of what the pass computes */
-    prog *numbers;       /* run once before the elements: slot i is number i. Or NULL */
-    prog *elements;      /* or NULL */
+    prog_extent extent;  /* of what the pass computes */
+    prog *program;       /* PLAN_ELEMENTS */
     bool present;        /* over the elements of the present rows */
     bool reads_input;
-    int nslots;    /* of elements */
+    int nslots;    /* of the program */
     int32_t *slot; /* what each of them is (plan.h) */
     int nsums;
     plan_total *sum;
@@ -90,6 +90,12 @@ struct plan {
     int most_passes, all_passes;
     plan_pass pass[]; /* most_passes of them, then lean ones: all_passes */
 };
+
+/* Returns true if a pass computes numbers, not elements; by rows one of each row. */
+static inline bool plan_pass_is_of_numbers(const plan_pass *pass)
+{
+    return !pass->extent.rows || !pass->extent.columns;
+}
 
 /* The constants of one of p's programs in a run over a; NULL: those it was made with. */
 static inline const uint64_t *plan_pool_of(const plan_arrays *a, const prog *of)

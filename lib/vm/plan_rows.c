@@ -71,7 +71,7 @@ static void spread_numbers(runner *r, const plan_pass *pass, int64_t j, int64_t 
         if (r->a->row == 1)
             memcpy(to, x, (size_t)n * bytes);
         else
-            pass->elements->kernels->spread(to, x, (int)bytes, skip, n, r->a->row);
+            pass->program->kernels->spread(to, x, (int)bytes, skip, n, r->a->row);
     }
 }
 
@@ -178,12 +178,11 @@ static void run_batch(runner *r)
     move_rows(r, false);
     for (int i = 0; i < r->p->npasses; i++) {
         const plan_pass *pass = &r->p->pass[i];
-        if (pass->numbers)
-            prog_run_with(pass->numbers, plan_pool_of(r->a, pass->numbers), b->cell, b->n,
-                          r->scratch, PROG_NEAR);
-        if (!pass->elements)
+        if (plan_pass_is_of_numbers(pass)) {
+            plan_work_numbers(r, pass, b->cell, b->n);
             continue;
-        const kernel_table *kernels = pass->elements->kernels;
+        }
+        const kernel_table *kernels = pass->program->kernels;
         if (pass->lean && r->s->lean)
             pass = pass->lean;
         for (int s = 0; s < pass->nsums; s++)

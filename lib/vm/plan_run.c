@@ -24,8 +24,8 @@ static void copy_numbers(shared *s, const plan_pass *pass)
             continue;
         int bytes = (int)plan_work_number_bytes(s->p, i);
         int64_t all = PROG_REG_BYTES / bytes, n = s->a->size < all ? s->a->size : all;
-        pass->elements->kernels->spread(s->copies + (int64_t)i * PROG_REG_BYTES, &s->number[i],
-                                        bytes, 0, n, n);
+        pass->program->kernels->spread(s->copies + (int64_t)i * PROG_REG_BYTES, &s->number[i],
+                                       bytes, 0, n, n);
     }
 }
 
@@ -130,9 +130,9 @@ static void run_part(void *arg, int64_t part, int worker)
     }
 }
 
-static void sweep_array(shared *s, const plan_pass *pass)
+static void sweep_array(shared *s, const plan_pass *pass, bool back)
 {
-    sweep w = {s, pass, (pass - s->p->pass) % 2 == 1};
+    sweep w = {s, pass, back};
     int64_t nparts = count_parts(s);
     begin_sums(s, pass, s->a->size);
     if (plan_is_parallel(s->a->size))
@@ -190,7 +190,7 @@ static void find_uses(const prog *p, int slot, bool *reads, bool *writes)
  * slots of the pass behind the last one that it uses. */
 static void list_arrays(gather *g, const runner *r, const plan_pass *pass, bool read)
 {
-    const prog *p = pass->elements;
+    const prog *p = pass->program;
     for (int s = 0; s < pass->nslots && s < p->nslots; s++) {
         void **array = array_of(r->a, pass->slot[s]);
         bool reads, writes;
@@ -348,13 +348,6 @@ static void sweep_present(shared *s, const plan_pass *pass)
     join_sums(s, pass);
 }
 
-static void run_numbers(const shared *s, const plan_pass *pass, runner *r)
-{
-    if (pass->numbers)
-        prog_run_with(pass->numbers, plan_pool_of(s->a, pass->numbers), s->cell, 1, r->scratch,
-                      PROG_NEAR);
-}
-
 int64_t plan_scratch_bytes(const plan *p, int64_t size, int64_t room_bytes)
 {
     int64_t steps = p->grid ? plan_grid_bytes(p, plan_work_workers(p, size)) : 0;
@@ -375,16 +368,18 @@ void plan_run(const plan *p, const plan_arrays *a, void *scratch)
         plan_rows_run(s);
         return;
     }
-    for (int i = 0; i < p->npasses; i++) {
-        const plan_pass *pass = &p->pass[i];
-        run_numbers(s, pass, plan_work_worker(s, 0));
-        if (!pass->elements)
+    bool back = false;
+    for (const plan_pass *pass = p->pass; pass < p->pass + p->npasses; pass++) {
+        if (plan_pass_is_of_numbers(pass)) {
+            plan_work_numbers(plan_work_worker(s, 0), pass, s->cell, 1);
             continue;
+        }
         copy_numbers(s, pass);
         if (pass->present && a->rows)
             sweep_present(s, pass);
         else
-            sweep_array(s, pass);
+            sweep_array(s, pass, back);
+        back = !back;
     }
     /* numbers of a whole array that are printed */
     for (int i = 0; i < p->nrows; i++) {
@@ -408,11 +403,8 @@ void plan_run_part(const plan *p, const plan_arrays *a, int64_t from, int64_t n,
     shared *s = plan_work_make_shared(p, a, scratch);
     const plan_pass *pass = &p->pass[0];
     runner *r = plan_work_make_worker(s, s->workers);
-    run_numbers(s, pass, r);
-    if (!pass->elements)
-        return;
     copy_numbers(s, pass);
-    const rule_loop *whole = pass->elements->whole;
+    const rule_loop *whole = pass->program->whole;
     bool adds =
         a->input_terms[0] && whole && whole->adds && plan_slot_kind(pass->slot[1]) == PLAN_INPUT;
     for (int64_t i = from, end = from + n; i < end; i += PLAN_CHUNK) {

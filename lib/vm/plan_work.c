@@ -364,10 +364,19 @@ void plan_work_chunk(runner *r, const plan_pass *pass, chunk c)
         c.input = plan_work_input(r, pass, c.from, c.at, c.n);
     for (int s = 0; s < pass->nslots; s++)
         arrays[s] = plan_work_slot(r, pass, pass->slot[s], &c);
-    const uint64_t *pool = plan_pool_of(r->a, pass->elements);
+    const uint64_t *pool = plan_pool_of(r->a, pass->program);
     prog_reach reach = !r->a->far ? PROG_NEAR : r->p->by_rows ? PROG_FAR_PIECE : PROG_FAR;
     if (c.more)
-        prog_run_whole(pass->elements, pool, arrays, c.more, c.n);
+        prog_run_whole(pass->program, pool, arrays, c.more, c.n);
     else
-        prog_run_with(pass->elements, pool, arrays, c.n, r->scratch, reach);
+        prog_run_with(pass->program, pool, arrays, c.n, r->scratch, reach);
+}
+
+void plan_work_numbers(runner *r, const plan_pass *pass, void *const *cell, int64_t n)
+{
+    void *arrays[PLAN_MAX_SLOTS];
+    for (int s = 0; s < pass->nslots; s++)
+        arrays[s] = cell[plan_slot_index(pass->slot[s])];
+    prog_run_with(pass->program, plan_pool_of(r->a, pass->program), arrays, n, r->scratch,
+                  PROG_NEAR);
 }

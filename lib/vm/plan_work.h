@@ -110,6 +110,9 @@ const void *plan_work_input(runner *r, const plan_pass *pass, int64_t from, int6
 /* The program of a pass on one chunk, if the pass has one. c.input NULL: plan_work_input. */
 void plan_work_chunk(runner *r, const plan_pass *pass, chunk c);
 
+/* The program of a pass over numbers, n of each, which stand at `cell`. */
+void plan_work_numbers(runner *r, const plan_pass *pass, void *const *cell, int64_t n);
+
 /* All passes over the rows of the arrays: the present ones, or every one. */
 void plan_rows_run(shared *s);
 

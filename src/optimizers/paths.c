@@ -127,8 +127,8 @@ void rule_path_programs(const rule_update *u, rule_path_visit *visit, void *arg)
 {
     for (int i = 0; u->plan && i < u->plan->npasses; i++)
         for (const plan_pass *pass = &u->plan->pass[i]; pass; pass = pass->lean)
-            if (pass->elements)
-                visit(arg, pass->elements,
+            if (!plan_pass_is_of_numbers(pass))
+                visit(arg, pass->program,
                       plan_splits(u->plan, NULL) && pass->nslots > 1 &&
                           pass->slot[1] == PLAN_INPUT);
 }

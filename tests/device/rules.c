@@ -403,8 +403,7 @@ static int most_launches(const plan *p)
 {
     int n = 0;
     for (int i = 0; i < p->npasses; i++)
-        n += (p->pass[i].numbers != NULL) + (p->pass[i].elements != NULL) +
-             (p->pass[i].nsums > 0 ? 2 : 0);
+        n += p->pass[i].nsums > 0 ? 3 : 1;
     return n;
 }
 
@@ -478,14 +477,11 @@ static int each_kernel(int64_t n, const sample *samples, void *library)
 {
     int number = 0;
     for (int64_t i = 0; i < n; i++)
-        for (int k = 0; k < plan_text_kernels(samples[i].p); k++) {
-            if (!plan_text_has(samples[i].p, k))
-                continue;
+        for (int k = 0; k < plan_text_kernels(samples[i].p); k++)
             if (library)
                 find_kernel(samples[i].p, k, number++, library);
             else
                 write_kernel(samples[i].p, k, number++);
-        }
     return number;
 }
 

@@ -79,7 +79,7 @@ static inline void list_lean(const plan_pass *pass, buf *out)
 {
     static const char *const arrays[] = {"stored", "input", "state"};
     buf_add(out, "lean\n");
-    list_prog(pass->elements, out);
+    list_prog(pass->program, out);
     for (int s = 0; s < pass->nsums; s++) {
         int slot = pass->sum[s].array;
         if (slot >= 0)
@@ -95,8 +95,7 @@ static inline void list_plan(const plan *p, buf *out)
 {
     for (int i = 0; i < p->npasses; i++) {
         buf_printf(out, "pass %d%s\n", i, p->pass[i].present ? ", present rows" : "");
-        list_prog(p->pass[i].numbers, out);
-        list_prog(p->pass[i].elements, out);
+        list_prog(p->pass[i].program, out);
         if (p->pass[i].lean)
             list_lean(p->pass[i].lean, out);
     }

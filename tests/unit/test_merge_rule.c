@@ -69,29 +69,25 @@ static void run_plan(const merge_plan *p, arrays *a, float *merged)
 {
     static float room[PLAN_MAX_SLOTS][MOST];
     static float number[2 * PLAN_MAX_NUMBERS];
-    void *cell[2 * PLAN_MAX_NUMBERS], *slots[PLAN_MAX_SLOTS];
+    void *slots[PLAN_MAX_SLOTS];
     static float copies[2 * PLAN_MAX_NUMBERS][4096];
-    for (int i = 0; i < 2 * PLAN_MAX_NUMBERS; i++)
-        cell[i] = &number[i];
     for (int k = 0; k < p->plan->npasses; k++) {
         const plan_pass *pass = &p->plan->pass[k];
         own_mem void *scratch = mem_alloc(p->plan->program_bytes + 64, 1, NULL);
         void *aligned = (void *)(((uintptr_t)scratch + 63) & ~(uintptr_t)63);
-        if (pass->numbers)
-            prog_run(pass->numbers, cell, 1, aligned);
+        bool numbers = plan_pass_is_of_numbers(pass);
         for (int s = 0; s < pass->nslots; s++) {
             int slot = pass->slot[s], i = plan_slot_index(slot);
-            slots[s] = slot == MERGE_MERGED ? merged : room[s];
+            slots[s] = numbers ? &number[i] : slot == MERGE_MERGED ? merged : room[s];
             if (slot >= PLAN_MERGE)
                 fill(room[s], slot, p, a);
-            if (plan_slot_kind(slot) == PLAN_NUMBER) {
+            if (plan_slot_kind(slot) == PLAN_NUMBER && !numbers) {
                 for (int c = 0; c < 4096; c++)
                     copies[i][c] = number[i];
                 slots[s] = copies[i];
             }
         }
-        if (pass->elements)
-            prog_run(pass->elements, slots, a->n, aligned);
+        prog_run(pass->program, slots, numbers ? 1 : a->n, aligned);
         for (int s = 0; s < pass->nslots; s++) {
             int sum = plan_slot_index(pass->slot[s]);
             if (plan_slot_kind(pass->slot[s]) == PLAN_TERMS)
@@ -212,6 +208,9 @@ TEST(merge_reductions)
     GIVES("{ merged = largest(models[2], 2) }", 3, "0 7 -9 0");
     GIVES("{ merged = largest(models[2], 0) + base }", 3, "1 1 1 1");
     GIVES("{ merged = largest(models[2], 9) }", 3, "0 7 -9 4");
+    /* of arrays that are one number, which is known, or which a pass makes */
+    GIVES("{ merged = quantile(where(1 > 2, base, 0.5), 0.5) + base }", 3, "1.5 1.5 1.5 1.5");
+    GIVES("{ merged = max(where(1 > 2, base, sum(models[2]))) + base }", 3, "3 3 3 3");
     GIVES("{ merged = where(uniform(7, 1) < 0.5, models[0], 0) }", 3, "1 0 0 4");
     GIVES("{ s = norm(models[0] / norm(models[0])); merged = s * base }", 3, "1 1 1 1");
 }

@@ -381,6 +381,9 @@ TEST(rule_update_none_and_texts)
     CHECK_TEXT(
         f32("updater s(m = \"a\") { stored = input * (m == \"a\") + endswith(m, \"b\") }", 0, 4),
         "4.0");
+    /* the text that is made for the first argument stays whole while the others are evaluated */
+    CHECK_TEXT(f32("{ stored = input * endswith(f\"{key}_weight\", \"x\", \"_weight\") }", 0, 4),
+               "4.0");
     rule_update u;
     CHECK_ERR(make("updater s(c = none) { stored = input * c }", KV_FLOAT32, FIRST, &u), KV_E_DTYPE,
               "none cannot be computed with arrays");
