@@ -25,11 +25,12 @@ make_models()
 
 # Tests call these up to 170 times, hence few programs: each takes longer than what it does.
 
-# calls VARIABLES…: changes m/m.st, made anew as a.st, behind the library that watches.
+# calls VARIABLES…: changes m/m.st, made anew as a.st, behind the library that watches. When cp fails (the disk is full), the
+# test ends here with its message, since callers take stderr and the status for those of kvctl.
 calls()
 {
     if [ -d m ]; then find m -mindepth 1 -delete; else mkdir m; fi
-    cp a.st m/m.st
+    cp a.st m/m.st 2>&1 || exit 1
     env CALLS_FOLDER="$PWD/m" LD_PRELOAD="$build/faults/calls.so" "$@" \
         "$build/kvctl" apply p.st m/m.st --in-place
 }

@@ -221,6 +221,7 @@ END
     echo '!echo "$PPID" >pid.$OMPI_COMM_WORLD_RANK' >&7
     until_holds "no rank began" test -s pid.1
     kill -9 $launch
+    wait $launch || true # else the shell may say at the end of the test that it was killed
     until_holds "a rank stays" eval '! kill -0 "$(cat pid.1)" 2>/dev/null'
     exec 7>&-
 }

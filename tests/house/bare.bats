@@ -89,6 +89,7 @@ refused()
     "$top/scripts/bare" sleep "$marker" >/dev/null 2>&1 3>&- &
     for ((i = 0; i < 600; i++)); do pgrep -f "^sleep $marker" && break; sleep 0.1; done
     kill -KILL $!
+    wait $! || true
     for ((i = 0; i < 100; i++)); do pgrep -f "^sleep $marker" || break; sleep 0.1; done
     run -1 pgrep -f "^sleep $marker"
     assert_nothing_left
