@@ -7,6 +7,7 @@
 
 #include "base/file.h"
 #include "base/mem.h"
+#include "base/num.h"
 #include "base/stop.h"
 #include "base/utf8.h"
 
@@ -617,13 +618,27 @@ int torch_dicts_of(const pickle *p, pickle_ref ref, pickle_ref out[2])
 bool torch_key_text(const pickle *p, pickle_ref key, buf *out)
 {
     const pickle_node *node = pickle_at(p, key);
-    if (node->kind == PICKLE_INT)
+    char number[NUM_TEXT_MAX];
+    switch ((pickle_kind)node->kind) {
+    case PICKLE_INT:
         buf_printf(out, "%lld", (long long)node->u.i);
-    else if (node->kind == PICKLE_TEXT)
+        return true;
+    case PICKLE_FLOAT:
+        num_repr(number, node->u.f, NUM_BINARY64);
+        buf_add(out, number);
+        return true;
+    case PICKLE_BOOL:
+        buf_add(out, node->u.i ? "True" : "False");
+        return true;
+    case PICKLE_NONE:
+        buf_add(out, "None");
+        return true;
+    case PICKLE_TEXT:
         buf_put(out, node->u.text, node->n);
-    return node->kind == PICKLE_INT ||
-           (node->kind == PICKLE_TEXT && utf8_valid(node->u.text, node->n) &&
-            !memchr(node->u.text, 0, node->n));
+        return utf8_valid(node->u.text, node->n) && !memchr(node->u.text, 0, node->n);
+    default:
+        return false;
+    }
 }
 
 bool torch_find_dtype(tensor_type *out, const char *name)

@@ -155,5 +155,6 @@ bool torch_integers(const pickle *p, pickle_ref ref, int64_t out[KV_MAX_NDIM], i
 /* The containers that hold the pairs of a dict, or of what means one: their number. */
 int torch_dicts_of(const pickle *p, pickle_ref ref, pickle_ref out[2]);
 
-/* Appends the part of a name that a key gives; false: it gives none. */
+/* Appends the part of a name that a key gives: a text, or a number, bool or none as str() of Python
+ * has them; false: it gives none. */
 bool torch_key_text(const pickle *p, pickle_ref key, buf *out);

@@ -149,11 +149,9 @@ static int add_entry(reading *r, const char *type, const char *value, kv_err *e)
     return checkpoint_add(c, &t, e);
 }
 
-static int add_object(reading *r, pickle_ref class, kv_err *e)
+/* Notes that a value at the path is what only Python can make. */
+static int add_unmade(reading *r, const char *shown, kv_err *e)
 {
-    char name[GLOBAL_MAX];
-    torch_name_of(&r->p, class, name);
-    const char *shown = *name ? name : "Python object";
     if (r->path.len == 0)
         r->object = arena_text(&r->memory, shown, strlen(shown), e);
     if (r->path.len == 0 && !r->object)
@@ -162,6 +160,13 @@ static int add_object(reading *r, pickle_ref class, kv_err *e)
         buf_printf(&r->objects, "%s%.*s is a %.*s", r->objects.len ? ", " : "",
                    SHOWN(r->path.len ? buf_text(&r->path) : "the file"), SHOWN(shown));
     return buf_check(&r->objects, e);
+}
+
+static int add_object(reading *r, pickle_ref class, kv_err *e)
+{
+    char name[GLOBAL_MAX];
+    torch_name_of(&r->p, class, name);
+    return add_unmade(r, *name ? name : "Python object", e);
 }
 
 /* A value that is not a container. */
@@ -295,20 +300,61 @@ static const char *lazy(const reading *r, pickle_ref args, int at)
     return NULL;
 }
 
+/* A tensor that has no numbers here; sizes: the place of its argument, 0 when it has none. */
+static int add_unread(reading *r, const char *elements, int sizes, pickle_ref args, kv_err *e)
+{
+    const pickle *p = &r->p;
+    int64_t shape[KV_MAX_NDIM];
+    tensor_info t = {.name = buf_text(&r->path),
+                     .type = TENSOR_NONE,
+                     .odd = elements,
+                     .shape = shape,
+                     .file = r->file};
+    TRY(count_name(r, e));
+    if (!sizes || !torch_integers(p, torch_argument(p, args, (uint32_t)sizes), shape, &t.ndim))
+        t.ndim = 0;
+    t.elements = tensor_elements(t.ndim, shape);
+    return t.elements < 0 ? bad_tensor(r, "is too large", e) : checkpoint_add(r->c, &t, e);
+}
+
+/* The name of elements of PyTorch that no type here has, such as complex32; NULL: they have one, or
+ * are none of PyTorch's. */
+static int unread_elements(reading *r, bool of_bytes, pickle_ref args, const char **out, kv_err *e)
+{
+    const pickle *p = &r->p;
+    char name[GLOBAL_MAX];
+    tensor_type type;
+    pickle_ref id = torch_argument(p, args, 0);
+    id = pickle_at(p, id)->kind == PICKLE_PERSISTENT ? pickle_item(p, id, 0) : 0;
+    torch_name_of(p, of_bytes ? torch_argument(p, args, 6) : torch_argument(p, id, 1), name);
+    *out = NULL;
+    if (strncmp(name, "torch.", 6) != 0 ||
+        (of_bytes ? torch_find_dtype(&type, name) : torch_find_storage(&type, name)))
+        return KV_OK;
+    const char *last = strrchr(name, '.') + 1;
+    *out = arena_text(&r->memory, last, strlen(last), e);
+    return *out ? KV_OK : KV_E_MEMORY;
+}
+
 static int add_tensor(reading *r, const torch_meaning *m, pickle_ref args, kv_err *e)
 {
     const pickle *p = &r->p;
     int64_t first, end, shape[KV_MAX_NDIM] = {0}, strides[KV_MAX_NDIM] = {0};
     int nstrides;
     storage s;
+    const bool of_bytes = m->at == 7; /* elements of a dtype in a storage of bytes */
+    const char *unread;
     tensor_info t = {.name = buf_text(&r->path), .shape = shape, .file = r->file};
+    TRY(unread_elements(r, of_bytes, args, &unread, e));
+    if (unread)
+        return add_unread(r, unread, 2, args, e);
     TRY(count_name(r, e));
     if (!torch_integer(p, torch_argument(p, args, 1), &first) || first < 0 ||
         !torch_integers(p, torch_argument(p, args, 2), shape, &t.ndim) ||
         !torch_integers(p, torch_argument(p, args, 3), strides, &nstrides) || nstrides != t.ndim)
         return bad_tensor(r, "has sizes or strides that are not read", e);
     TRY(find_storage(r, torch_argument(p, args, 0), &s, e));
-    if (m->at == 7) { /* elements of a dtype in a storage of bytes */
+    if (of_bytes) {
         char name[GLOBAL_MAX];
         if (!torch_find_dtype(&s.type, torch_name_of(p, torch_argument(p, args, 6), name)))
             return bad_tensor(r, "has a dtype that is not read", e);
@@ -343,23 +389,6 @@ static int add_tensor(reading *r, const torch_meaning *m, pickle_ref args, kv_er
         kept->elements *= 2;
     }
     return KV_OK;
-}
-
-/* A tensor that has no numbers here. */
-static int add_unread(reading *r, const torch_meaning *m, pickle_ref args, kv_err *e)
-{
-    const pickle *p = &r->p;
-    int64_t shape[KV_MAX_NDIM];
-    tensor_info t = {.name = buf_text(&r->path),
-                     .type = TENSOR_NONE,
-                     .odd = m->type,
-                     .shape = shape,
-                     .file = r->file};
-    TRY(count_name(r, e));
-    if (!m->at || !torch_integers(p, torch_argument(p, args, (uint32_t)m->at), shape, &t.ndim))
-        t.ndim = 0;
-    t.elements = tensor_elements(t.ndim, shape);
-    return t.elements < 0 ? bad_tensor(r, "is too large", e) : checkpoint_add(r->c, &t, e);
 }
 
 /* ---- NumPy ----------------------------------------------------------------------------------- */
@@ -459,15 +488,20 @@ static int add_array(reading *r, pickle_ref ref, bool *known, kv_err *e)
 
 static int visit(reading *r, pickle_ref ref, int depth, kv_err *e);
 
+static void back_to(reading *r, size_t path)
+{
+    r->path.len = path;
+    if (r->path.data)
+        r->path.data[path] = '\0';
+}
+
 /* Visits a value under a longer path. */
 static int visit_below(reading *r, pickle_ref value, size_t path, int depth, kv_err *e)
 {
     int rc = buf_check(&r->path, e);
     if (!rc)
         rc = visit(r, value, depth + 1, e);
-    r->path.len = path;
-    if (r->path.data)
-        r->path.data[path] = '\0';
+    back_to(r, path);
     return rc;
 }
 
@@ -507,8 +541,9 @@ static int visit_pairs(reading *r, pickle_ref ref, int depth, kv_err *e)
         int64_t tensors = r->c->ntensors, objects = r->nobjects;
         buf_add(&r->path, path ? "." : "");
         if (!torch_key_text(&r->p, key, &r->path)) {
-            r->path.len = path;
-            return wrong(r, "a key that is neither a text nor a whole number", e);
+            back_to(r, path);
+            TRY(add_unmade(r, "dict with a key that gives no name", e));
+            continue;
         }
         TRY(visit_below(r, value, path, depth, e));
         TRY(depth == 0 ? look_at_part(r, key, tensors, objects, e) : KV_OK);
@@ -568,7 +603,7 @@ static int visit_call(reading *r, pickle_ref ref, int depth, kv_err *e)
     case TENSOR:
         return add_tensor(r, m, args, e);
     case UNREAD:
-        return add_unread(r, m, args, e);
+        return add_unread(r, m->type, m->at, args, e);
     case PARAMETER:
         return count_arguments(p, args) > 0 ? visit(r, first, depth + 1, e)
                                             : wrong(r, "a parameter without a tensor", e);

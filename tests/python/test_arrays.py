@@ -476,6 +476,9 @@ class Tensors(Case):
         with self.assertWarns(mx.CopyWarning):
             kv.push(0, torch.ones(4, 300).T)
         self.assertEqual(torch.from_dlpack(kv[0]).sum().item(), 1200)
+        with self.assertWarns(mx.CopyWarning):
+            kv.push(0, torch._neg_view(torch.ones(300, 4)))
+        self.assertEqual(torch.from_dlpack(kv[0]).sum().item(), -1200)
 
     def test_jax(self):
         jax = self.needs("jax")

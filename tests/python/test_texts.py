@@ -75,6 +75,14 @@ class Texts(Case):
             self.says("unsupported", "test_texts does not hand out this tensor: it is quantised", push, 3, Other(np.zeros(SHAPE)))
         sparse = type("Tensor", (Foreign,), {"__module__": "torch", "is_nested": False, "layout": "torch.sparse_coo"})
         self.says("unsupported", "a tensor of PyTorch that is torch.sparse_coo is not dense", push, 3, sparse(None, (1, 0)))
+        negative = type("Tensor", (Foreign,), {"__module__": "torch", "is_nested": False, "layout": "torch.strided", "shape": SHAPE,
+                                               "is_neg": lambda self: True,
+                                               "resolve_neg": lambda self: Foreign(np.full(SHAPE, -1, "float32"))})
+        with self.assertWarns(mx.CopyWarning):
+            push(3, negative(np.ones(SHAPE, "float32")))
+        self.assertEqual(self.kv[3].asnumpy().max(), -1)
+        self.says("unsupported", "a tensor of PyTorch whose memory has its numbers with the other sign is never written",
+                  self.kv.pull, 3, out=negative(np.ones(SHAPE, "float32")))
         for value, kind in (([[1, 2], [3, 4]], "list"), ([(1, 2)], "tuple"), (3, "int"), ([1, 2], "int"), ("a", "str")):
             error = self.fails("usage", push, 3, value)
             self.assertEqual(error.text, f"an object of type {kind} is not an array")

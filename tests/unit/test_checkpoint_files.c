@@ -215,6 +215,11 @@ TEST(checkpoint_files_torch_parts)
     torch_names(FILES "torch/object.pt#state_dict", NULL, "0.weight F32, 0.bias F32");
     torch_names(FILES "torch/one.pt", NULL, "one F32");
     torch_names(FILES "torch/odd.pt", NULL, "q quantised, s sparse, c conj, m meta, z C128, w F32");
+    torch_names(FILES "torch/keys.pt", &all,
+                "by.True F32, by.False int=3, by.None F32, by.0.5 F32, by.-2 F32, "
+                "half complex32, bits bits8, eight QUInt8Storage");
+    torch_names(FILES "torch/keys.pt#by.0.5", NULL, "5 F32");
+    torch_names(FILES "torch/tuple.pt#model", NULL, "0.weight F32, 0.bias F32");
     CHECK_OK(checkpoint_open(&c, FILES "torch/train.pt", NULL, &e));
     CHECK_INT(checkpoint_others(c, &names, &model), 9);
     CHECK_TEXT(names, "optimizer.param_groups.0.lr, optimizer.param_groups.0.betas.0");
@@ -231,6 +236,10 @@ TEST(checkpoint_files_torch_refused)
     folder_refused(&d, FILES "torch/object.pt", KV_E_FORMAT,
                    FILES "torch/object.pt: cfg is a random.Random, which only Python can make",
                    FILES "torch/object.pt#state_dict reads the tensors of state_dict only");
+    folder_refused(&d, FILES "torch/tuple.pt", KV_E_FORMAT,
+                   FILES "torch/tuple.pt: cfg is a dict with a key that gives no name, which only "
+                         "Python can make",
+                   FILES "torch/tuple.pt#model reads the tensors of model only");
     folder_refused(&d, FILES "torch/module.pt", KV_E_FORMAT,
                    FILES "torch/module.pt: it is a torch.nn.modules.linear.Linear, which only "
                          "Python can make",

@@ -158,6 +158,12 @@ def _exported(tensor, library, write):
                       "x.to_dense() is; mx.nd.sparse.row_sparse_array((rows, ids), shape=x.shape) is one with some rows")
     if getattr(tensor, "requires_grad", False):
         tensor = tensor.detach()
+    if library == "torch" and tensor.is_neg():  # its memory has the numbers with the other sign, and DLPack does not say so
+        if write:
+            raise KVError("a tensor of PyTorch whose memory has its numbers with the other sign is never written", "unsupported",
+                          "resolve_neg() gives one that can be")
+        warnings.warn(f"a tensor of shape {tuple(tensor.shape)} with the other sign in memory is copied", CopyWarning, stacklevel=3)
+        tensor = tensor.resolve_neg()
     if hasattr(tensor, "is_contiguous") and not tensor.is_contiguous() and not write:
         warnings.warn(f"a tensor of shape {tuple(tensor.shape)} that is not contiguous is copied", CopyWarning, stacklevel=3)
         tensor = tensor.contiguous()

@@ -100,3 +100,8 @@ loop = {"w": torch.ones(1)}
 loop["self"] = loop
 torch.save(loop, path("loop.pt"))
 torch.save({"a.b": torch.ones(1), "a": {"b": torch.zeros(1)}}, path("twice.pt"))
+torch.save({"by": {True: torch.ones(1), False: 3, None: torch.zeros(1), 0.5: torch.ones(2), -2: torch.ones(1)},
+            "half": torch.ones(2, dtype=torch.complex64).to(torch.complex32),
+            "bits": torch.zeros(4, dtype=torch.uint8).view(torch.bits8),
+            "eight": torch.zeros(2, 2, dtype=torch.uint8).view(torch.quint8)}, path("keys.pt"))
+torch.save({"cfg": {("a", 1): 3}, "model": layer}, path("tuple.pt"))
