@@ -4,15 +4,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <poll.h>
-#include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -323,73 +321,18 @@ static int busy(const state *st, const session *s, kv_err *e)
     return kv_err_hint(e, "kvctl --set store.wait=60 waits longer");
 }
 
-/* A lock that a thread waits for. */
-typedef struct lock_request {
-    int fd, how; /* of flock; the thread's own */
-    int answer;  /* the end of a pipe that gets the errno, or 0 */
-} lock_request;
-
-static void lock_request_release(lock_request *r)
-{
-    file_close_fd(&r->fd);
-    file_close_fd(&r->answer);
-    mem_free(r);
-}
-
-/* Closes its file as well: when the caller has given up and closed its own, that gives back the
- * lock. */
-static void *wait_in_system(void *arg)
-{
-    lock_request *r = arg;
-    int error;
-    do {
-        error = flock(r->fd, r->how) == 0 ? 0 : errno;
-    } while (error == EINTR);
-    ssize_t put = write(r->answer, &error, sizeof error);
-    (void)put; /* nobody may listen any more */
-    lock_request_release(r);
-    return NULL;
-}
-
-/* Starts a thread that waits for the lock of the open file. *answer: where it says that it has it;
- * the caller closes that. */
-static int request_lock(const state *st, int *answer, kv_err *e)
-{
-    int ends[2], error;
-    pthread_t thread;
-    sigset_t all, before;
-    lock_request *r = mem_alloc(1, sizeof *r, e);
-    if (!r)
-        return KV_E_MEMORY;
-    *r = (lock_request){-1, st->reads ? LOCK_SH : LOCK_EX, -1};
-    if (pipe2(ends, O_CLOEXEC) == 0) {
-        *answer = ends[0];
-        r->answer = ends[1];
-        r->fd = fcntl(st->lock, F_DUPFD_CLOEXEC, 0);
-    }
-    error = r->fd < 0 ? errno : 0;
-    if (!error) { /* signals are the caller's */
-        sigfillset(&all);
-        pthread_sigmask(SIG_SETMASK, &all, &before);
-        error = pthread_create(&thread, NULL, wait_in_system, r);
-        pthread_sigmask(SIG_SETMASK, &before, NULL);
-    }
-    if (!error)
-        return pthread_detach(thread), KV_OK;
-    lock_request_release(r);
-    return file_error(e, "lock", st->path, error);
-}
-
-/* Locks the open file. Where it is locked a thread waits, since the system gives a lock to those
- * who wait in the order in which they came: asking again and again would let others pass for ever.
- * Meanwhile this one listens to Ctrl-C and the deadline. */
+/* Locks the open file. Asking again and again, instead of letting the system wait, lets Ctrl-C and
+ * the deadline in. Who has waited longer asks more often, so that others do not pass for ever. */
 static int wait_for_lock(const state *st, session *s, int64_t deadline, kv_err *e)
 {
-    const int64_t noted = deadline - s->store_wait_ms + 1000; /* then a note says why it waits */
+    const int64_t began = deadline - s->store_wait_ms;
+    const int64_t noted = began + 1000; /* then a note says why it waits */
     bool told = false;
-    own_fd answer = -1;
-    int error = flock(st->lock, (st->reads ? LOCK_SH : LOCK_EX) | LOCK_NB) == 0 ? 0 : errno;
-    while (error == EWOULDBLOCK) {
+    for (int64_t pause_ms = 1;; pause_ms += pause_ms < 40) {
+        if (flock(st->lock, (st->reads ? LOCK_SH : LOCK_EX) | LOCK_NB) == 0)
+            return KV_OK;
+        if (errno != EWOULDBLOCK && errno != EINTR)
+            return file_error(e, "lock", st->path, errno);
         TRY(session_interrupted(s, e));
         int64_t now = clock_ms();
         if (now >= deadline)
@@ -398,12 +341,9 @@ static int wait_for_lock(const state *st, session *s, int64_t deadline, kv_err *
             session_note(s, "waiting for \"%s\", which another process has locked", st->path);
             told = true;
         }
-        TRY(answer < 0 ? request_lock(st, &answer, e) : KV_OK);
-        if (poll(&(struct pollfd){answer, POLLIN, 0}, 1, (int)at_most(deadline - now, 40)) > 0 &&
-            read(answer, &error, sizeof error) != (ssize_t)sizeof error)
-            error = EIO;
+        int64_t begun_s = 1 + (now - began) / 1000;
+        nanosleep(&(struct timespec){.tv_nsec = pause_ms * 1000000 / (begun_s * begun_s)}, NULL);
     }
-    return error ? file_error(e, "lock", st->path, error) : KV_OK;
 }
 
 static int lock_file(state *st, session *s, kv_err *e)

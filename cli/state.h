@@ -11,9 +11,6 @@
  * locked, and begins again if not. A file that is missing is made empty, to be locked; an empty
  * file is an empty store. If nothing is saved, the one that was made is removed again.
  *
- * Processes that wait for the lock get it about in the order in which they came: one that saves
- * sends all of them to the new file. GAP: readers that overlap without a pause keep a writer out.
- *
  * Loading reads the description of the store, and a key only when a command needs its elements
  * (kv_load_later), so the file stays open as long as the store: a change in place waits for the end
  * of the session.

@@ -644,24 +644,6 @@ pull 3'
     assert_equal "$(value)" 2.0
 }
 
-# The system lists a process that waits for a lock with "->".
-@test "state: who waits gets the lock in turn" {
-    local n
-    one
-    holder a 'if 1 == 2 { push 3 1 }' # nothing is written, so the file stays
-    for n in {1..9}; do # each waits before the next one comes
-        kvctl --set store.wait=60 -s w.kvs -c "!echo $n >>order
-if 1 == 2 { push 3 1 }" 3>&- &
-        for _ in {1..500}; do
-            [ "$(grep -c -- "-> FLOCK .*:$(stat -c %i w.kvs) " /proc/locks)" != "$n" ] || break
-            sleep 0.02
-        done
-    done
-    rm go.a
-    wait
-    assert_equal "$(tr -d '\n' <order)" 123456789
-}
-
 @test "state: no change of many processes at once is lost" {
     local p
     one
