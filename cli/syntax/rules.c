@@ -150,13 +150,11 @@ static int walk(const rule_ast *r, const map *set, const ast *node,
 int merge_names_each(const rule_ast *r, int (*each)(void *arg, const ast *at, kv_err *e), void *arg,
                      kv_err *e)
 {
-    map set = {0};
-    int rc = effect_sets_below(r->body, effect_put_name, &set, e);
-    for (int i = 0; i < r->nparams && rc == KV_OK; i++)
-        rc = effect_put_name(&set, r->params[i].name, e);
-    rc = rc ? rc : walk(r, &set, r->body, each, arg, e);
-    map_release(&set);
-    return rc;
+    own_map set = {0};
+    TRY(effect_sets_below(r->body, effect_put_name, &set, e));
+    for (int i = 0; i < r->nparams; i++)
+        TRY(effect_put_name(&set, r->params[i].name, e));
+    return walk(r, &set, r->body, each, arg, e);
 }
 
 static int is_asked_for(void *arg, const ast *at, kv_err *e)
