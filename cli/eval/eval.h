@@ -77,7 +77,7 @@ int eval_contexts(session *s, const ast *node, value *out, kv_err *e);
 /* base[…]: the value of an AST_INDEX. */
 int eval_index(session *s, const ast *node, value *out, kv_err *e);
 
-/* An STMT_ASSIGN `target op= value`. */
+/* target op= value; node: the AST_BINARY of both. */
 int eval_update(session *s, const ast *node, kv_err *e);
 
 /* Indices as an array: of a list an array of int64, or bool for a mask. Errors: dtype, shape. */

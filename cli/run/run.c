@@ -38,7 +38,7 @@ static int run_assign(session *s, const ast *node, kv_err *e)
                            target->kind == AST_NAME ? target->u.text : "b");
     }
     if (node->op != STMT_PLAIN)
-        return eval_update(s, node, e);
+        return eval_update(s, node->u.other, e);
     TRY(eval(s, given, &v, e));
     if (target->kind == AST_TUPLE && v.kind == VALUE_ARRAY)
         TRY(eval_rows(s, given, &v, e));

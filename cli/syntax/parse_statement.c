@@ -251,7 +251,13 @@ static ast *assignment(parser *p)
     if (!node)
         return NULL;
     node->op = op == PARSE_PLAIN ? STMT_PLAIN : (uint8_t)op;
-    return parse_store_made(p, node);
+    if (op == PARSE_PLAIN)
+        return parse_store_made(p, node);
+    ast *both = parse_node_of(p, AST_BINARY, target->pos, pair, 2);
+    if (both)
+        both->op = node->op;
+    node->u.other = both;
+    return both ? node : NULL;
 }
 
 /* Returns true if the next name is a word that goes on an expression: `x in l`, `x not in l`. */
