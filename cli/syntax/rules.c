@@ -59,14 +59,6 @@ const rule_ast *rule_of_text(const char *text, arena *nodes)
     return parse_rule(&rule, &src, nodes, &(kv_err){0}) == KV_OK ? rule : NULL;
 }
 
-bool optimizer_named_takes_text(const char *param, const char *name)
-{
-    const char *text = optimizer_text(name);
-    own_arena nodes = {0};
-    const rule_ast *rule = text ? rule_of_text(text, &nodes) : NULL;
-    return rule && optimizer_takes_text(param, rule);
-}
-
 const char *optimizer_schedule_of(const char *name)
 {
     static const char *const classes[][2] = {{"FactorScheduler", "factor"},

@@ -36,9 +36,6 @@ const rule_ast *rule_of_text(const char *text, arena *nodes);
 /* The rule of an optimizer of the library, by its name in any case; NULL when there is none. */
 const char *optimizer_text(const char *name);
 
-/* optimizer_takes_text for an optimizer of the library, by its name. */
-bool optimizer_named_takes_text(const char *param, const char *name);
-
 /* Returns true if MXNet's pages make an optimizer or a schedule by a call of this name: a class
  * such as SGD or FactorScheduler, create_optimizer, get_updater. */
 bool optimizer_is_maker(const char *name);
