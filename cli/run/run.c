@@ -133,17 +133,6 @@ static int refuse_explained(session *s, const ast *node, kv_err *e)
                     : KV_OK;
 }
 
-static int run_show(session *s, const ast *node, result *r, kv_err *e)
-{
-    bool store = is_store_name(s, node->kid[0]);
-    TRY(eval(s, node->kid[0], &r->v, e));
-    /* a function that gives nothing shows nothing; a.copyto(b) gives b, which has a name */
-    const ast *call = node->kid[0]->kind == AST_CALL ? node->kid[0] : NULL;
-    bool silent = call && (r->v.kind == VALUE_NONE || strcmp(call->u.text, "copyto") == 0);
-    silent |= session_is_quiet(s) && !has_redirect(node);
-    return silent ? KV_OK : deliver(s, node, r, !store, e);
-}
-
 /* ---- Commands ---- */
 
 /* print EXPR > FILE saves the value, as EXPR > FILE does. */
@@ -358,13 +347,17 @@ int run_method_call(session *s, const ast *node, value *out, kv_err *e)
 }
 
 /* A method whose value is not used shows it as an expression does. */
-static int show_method(session *s, const ast *node, result *r, kv_err *e)
+static int run_show(session *s, const ast *node, result *r, kv_err *e)
 {
-    int rc = run_method(s, node->kid[0], r, e);
-    bool silent = r->v.kind == VALUE_NONE || (session_is_quiet(s) && !has_redirect(node));
-    if (rc == KV_OK && !silent)
-        rc = deliver(s, node, r, !r->as_text, e);
-    return rc ? rc : refuse(s, node->kid[0]->kid[0], r, e);
+    const ast *x = node->kid[0];
+    bool store = is_store_name(s, x), method = x->kind == AST_STORE, call = x->kind == AST_CALL;
+    TRY(method ? run_method(s, x, r, e) : eval(s, x, &r->v, e));
+    /* a function that gives nothing shows nothing; a.copyto(b) gives b, which has a name */
+    bool silent = ((call || method) && r->v.kind == VALUE_NONE) ||
+                  (call && strcmp(x->u.text, "copyto") == 0) ||
+                  (session_is_quiet(s) && !has_redirect(node));
+    TRY(silent ? KV_OK : deliver(s, node, r, !store && !r->as_text, e));
+    return method ? refuse(s, x->kid[0], r, e) : KV_OK;
 }
 
 /* `pull 3 > w` would be a file without an ending, but `a > w` compares: what to write when there is
@@ -606,15 +599,13 @@ static int run_statement(session *s, const ast *node, run_flow *f, kv_err *e)
     int64_t before = -1;
     s->flow = f;
     record_begin(s, &rec);
-    if (method && enter_store(s, method, &before, e) == KV_OK)
-        show_method(s, node, &r, e);
-    else if (node->kind == STMT_COMMAND)
+    if (node->kind == STMT_COMMAND)
         run_command(s, node, &r, e);
     else if (node->kind == STMT_SHELL)
         run_shell(s, node, e);
     else if (node->kind == STMT_SOURCE)
         run_source(s, node, e);
-    else if (!method)
+    else if (!method || enter_store(s, method, &before, e) == KV_OK)
         run_show(s, node, &r, e);
     hint_ending(s, node, e);
     take_late_error(s, node, e);
