@@ -31,8 +31,6 @@ int eval_op_bools(kv_array *a, reduce_op op, bool *out, kv_err *e);
 
 /* ---- Texts with fields ---- */
 
-/* Expressions that are texts. */
-
 /* Appends v as the field of an f-string does. how: 'r' or 's' of {v!r}, or 0. format: what stands
  * behind the colon, or NULL. Errors: dtype, value. */
 int text_put_field(session *s, buf *out, value v, char how, const char *format, kv_err *e);

@@ -13,9 +13,8 @@
 
 /* ---- Parameters of optimizers ---- */
 
-/* The parameters that optimizers take beside those in the heads of their rules. */
-
-/* A parameter that every optimizer takes; defaults as text, "" standing for none given. */
+/* A parameter that every optimizer takes beside those in the head of its rule; defaults as text, ""
+ * standing for none given. */
 typedef struct optimizer_param {
     const char *name; /* with underscores */
     const char *value;
@@ -50,8 +49,6 @@ const char *optimizer_own_name(const char *param);
 bool optimizer_has_attribute(const char *name);
 
 /* ---- A def as an updater ---- */
-
-/* A def of the script as an updater: the same text, read as a rule. */
 
 /* Reads an STMT_DEF of a text as a rule, whose tree lives in a. Errors with place: syntax, usage,
  * those of rule_check. */
