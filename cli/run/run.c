@@ -47,15 +47,11 @@ static int run_assign(session *s, const ast *node, kv_err *e)
 
 /* ---- Output ---- */
 
-/* Shows a text, or sends it where the redirect says. */
-static int text_out(session *s, const ast *redirect, const buf *text, kv_err *e)
+/* Runs the line of the shell that node has, for n bytes of text, or with NULL for kvctl's stdin. */
+static int run_shell(session *s, const ast *node, const char *text, size_t n, kv_err *e)
 {
-    TRY(buf_check(text, e));
-    if (!redirect)
-        return session_out(s, buf_text(text), text->len, e);
-    bool failed = session_flush(s, e) ||
-                  shell_run(s, redirect->u.text, buf_text(text), text->len, e);
-    return failed ? unit_at(s, redirect, e) : KV_OK;
+    bool failed = session_flush(s, e) || shell_run(s, node->u.text, text, n, e);
+    return failed ? unit_at(s, node, e) : KV_OK;
 }
 
 /* Shows the result of a statement, or stores, writes or pipes it. */
@@ -90,8 +86,9 @@ static int deliver(session *s, const ast *node, result *r, bool repr, kv_err *e)
     }
     if (rc == KV_OK && recorded)
         rc = session_out_twice(s, NULL, &text, e);
-    else if (rc == KV_OK)
-        rc = text_out(s, to, &text, e);
+    else if (rc == KV_OK && (rc = buf_check(&text, e)) == KV_OK)
+        rc = to ? run_shell(s, to, buf_text(&text), text.len, e)
+                : session_out(s, buf_text(&text), text.len, e);
     return rc ? unit_at(s, node, e) : KV_OK;
 }
 
@@ -229,12 +226,6 @@ static int run_command(session *s, const ast *node, result *r, kv_err *e)
         return refuse(s, node, r, e);
     hint_variable(&s->unit->src, node, is_variable, s, e);
     return unit_at(s, node, e);
-}
-
-static int run_shell(session *s, const ast *node, kv_err *e)
-{
-    bool failed = session_flush(s, e) || shell_run(s, node->u.text, NULL, 0, e);
-    return failed ? unit_at(s, node, e) : KV_OK;
 }
 
 static int run_source(session *s, const ast *node, kv_err *e)
@@ -602,7 +593,7 @@ static int run_statement(session *s, const ast *node, run_flow *f, kv_err *e)
     if (node->kind == STMT_COMMAND)
         run_command(s, node, &r, e);
     else if (node->kind == STMT_SHELL)
-        run_shell(s, node, e);
+        run_shell(s, node, NULL, 0, e);
     else if (node->kind == STMT_SOURCE)
         run_source(s, node, e);
     else if (!method || enter_store(s, method, &before, e) == KV_OK)
