@@ -622,7 +622,7 @@ static int stop_or_report(session *s, unit *u, kv_err *e)
 static int run_all(session *s, const ast *block, unit *text, run_flow *f, kv_err *e)
 {
     int rc = KV_OK;
-    for (uint32_t i = 0; i < block->n && rc == KV_OK && f->how == FLOW_ON && !s->leaving; i++) {
+    for (uint32_t i = 0; i < block->n && rc == KV_OK && f->how == FLOW_ON; i++) {
         const ast *node = block->kid[i];
         sink heard = {.kind = SINK_HEARS, .sees_shell = i + 1 < block->n};
         /* the `expect` after the last statement of a text may be in the next text */
@@ -665,6 +665,8 @@ static int run_all(session *s, const ast *block, unit *text, run_flow *f, kv_err
                   block->n);
         if (rc && text)
             rc = stop_or_report(s, text, e);
+        if (s->leaving && !s->unit->prelude)
+            break;
     }
     return rc;
 }
