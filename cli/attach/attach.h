@@ -10,8 +10,6 @@
 
 /* ---- Jobs ---- */
 
-/* The jobs that can be attached to, as their sockets in the folder of jobs tell. */
-
 typedef struct job_entry {
     char name[JOBS_NAME + 1];
     buf told;    /* lines `name value` */

@@ -96,7 +96,7 @@ enum { PATIENCE_MS = 2000, NAMES_MOST = 64, MEMORY_MB = 256 /* that an entry may
 
 typedef struct guest {
     session *script;
-    const char *folder;  /* of the job, where a profile is written */
+    char start[4200], made[4200]; /* where a profile is written, and how the library calls that */
     const char *rank;    /* of this worker: variables are read before MPI starts, which sets some */
     int ranks;
     int fd;              /* of the client whose entry runs */
@@ -251,23 +251,11 @@ static int guest_draw(void *arg, const plot *p, kv_err *e)
 
 /* ---- Profiles ---- */
 
-/* With one rank the library leaves the name as it is. */
-static void profile_paths(const guest *g, char start[4200], char made[4200])
-{
-    snprintf(start, 4200, "%s/attached.json", g->folder);
-    if (g->ranks > 1)
-        snprintf(made, 4200, "%s/attached.rank%s.json", g->folder, g->rank);
-    else
-        snprintf(made, 4200, "%s", start);
-}
-
 static int begin_profile(guest *g, const char *name, kv_err *e)
 {
     visit *v = g->script->visit;
-    char start[4200], made[4200];
-    profile_paths(g, start, made);
     visit_lock(g->script);
-    int rc = kv_profile_start(start, e);
+    int rc = kv_profile_start(g->start, e);
     v->profiles |= rc == KV_OK;
     visit_unlock(g->script);
     if (rc)
@@ -291,12 +279,12 @@ static bool stop_profile(guest *g, kv_err *e)
     return takes;
 }
 
-static int send_profile(guest *g, const char *path, kv_err *e)
+static int send_profile(guest *g, kv_err *e)
 {
     own_mem char *text = NULL;
     size_t n;
     own_buf all = {0};
-    TRY(file_read(path, &text, &n, e));
+    TRY(file_read(g->made, &text, &n, e));
     buf_put(&all, g->profile, strlen(g->profile) + 1);
     buf_put(&all, text, n);
     TRY(buf_check(&all, e));
@@ -306,17 +294,15 @@ static int send_profile(guest *g, const char *path, kv_err *e)
 
 static int end_profile(guest *g, kv_err *e)
 {
-    char start[4200], made[4200];
     if (g->profiler != g->fd)
         return kv_err_set(e, KV_E_VALUE, "no profile is being taken from here");
-    profile_paths(g, start, made);
     g->profiler = -1;
     if (!stop_profile(g, e) && !e->code)
         kv_err_set(e, KV_E_VALUE,
                    "the script has begun a profile of its own, which ended this one");
     if (!e->code)
-        send_profile(g, made, e);
-    unlink(made);
+        send_profile(g, e);
+    unlink(g->made);
     return e->code;
 }
 
@@ -329,12 +315,10 @@ static int guest_profile(void *arg, const char *path, kv_err *e)
 /* The client is gone: a profile that it took is dropped. */
 static void guest_left(guest *g, int fd)
 {
-    char start[4200], made[4200];
     if (g->profiler != fd)
         return;
-    profile_paths(g, start, made);
     stop_profile(g, &(kv_err){0});
-    unlink(made);
+    unlink(g->made);
     g->profiler = -1;
 }
 
@@ -614,11 +598,14 @@ attach_server *attach_begin(session *s)
     if (!a)
         return NULL;
     a->guest = (guest){.script = s,
-                       .folder = folder,
                        .rank = number,
                        .ranks = size ? atoi(size) : 1,
                        .fd = -1,
                        .profiler = -1};
+    /* with one rank the library leaves the name as it is */
+    snprintf(a->guest.start, sizeof a->guest.start, "%s/attached.json", folder);
+    snprintf(a->guest.made, sizeof a->guest.made, "%s/attached%s%s.json", folder,
+             a->guest.ranks > 1 ? ".rank" : "", a->guest.ranks > 1 ? number : "");
     a->servers = servers ? atoi(servers) : 0;
     pthread_mutex_init(&a->lock, NULL);
     if (!open_socket(a, job)) {

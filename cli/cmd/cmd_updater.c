@@ -322,7 +322,9 @@ static bool takes_text(void *arg, const char *param)
     const value *held = rule_variable(s, name.u.text);
     const char *word = held && held->kind == VALUE_TEXT ? held->u.text : name.u.text;
     const definition *d = session_defined(s, word);
-    return d ? optimizer_takes_text(param, d->rule) : optimizer_named_takes_text(param, word);
+    const char *text = d ? NULL : optimizer_text(word);
+    own_arena nodes = {0};
+    return (d || text) && optimizer_takes_text(param, d ? d->rule : rule_of_text(text, &nodes));
 }
 
 /* The rates that a command gives, for note_unused. NULL: it gives none. */

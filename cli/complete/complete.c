@@ -176,22 +176,6 @@ static bool first_word(buf *out, const char *statement)
     return !buf_check(out, NULL);
 }
 
-/* The tensors of the checkpoint behind the first word of a statement: `ls m/ `. None where there is
- * none, for stdin and pipes, nor from one of so many tensors that nobody would look at them. */
-static void offer_tensors_of(complete_request *r, const char *statement)
-{
-    checkpoint_options weights = {.weights = true};
-    own_checkpoint *c = NULL;
-    struct stat about;
-    own_buf path = {0};
-    if (first_word(&path, statement) && stat(buf_text(&path), &about) == 0 &&
-        (S_ISREG(about.st_mode) || S_ISDIR(about.st_mode)) &&
-        checkpoint_open(&c, buf_text(&path), &weights, &(kv_err){0}) == KV_OK &&
-        checkpoint_count(c) <= TENSORS_MOST)
-        for (int64_t i = 0; i < checkpoint_count(c); i++)
-            offer_tensor(r, checkpoint_at(c, i)->name);
-}
-
 /* ---- Names of the session ---- */
 
 static void offer_keys(complete_request *r)
@@ -473,11 +457,22 @@ static bool is_merge(const complete_request *r)
     return r->command && r->command->args[0].kind == ARG_MERGE;
 }
 
-/* The names in the checkpoint behind the command, or behind the rule of a merge. */
+/* The names in the checkpoint behind the command, or behind the rule of a merge: `ls m/ `. None
+ * where there is none, for stdin and pipes, nor from one of so many tensors that nobody would look
+ * at them. */
 static void offer_tensors(complete_request *r)
 {
     const char *from = r->text + r->at.statement;
-    offer_tensors_of(r, is_merge(r) ? next_word(from) : from);
+    checkpoint_options weights = {.weights = true};
+    own_checkpoint *c = NULL;
+    struct stat about;
+    own_buf path = {0};
+    if (first_word(&path, is_merge(r) ? next_word(from) : from) &&
+        stat(buf_text(&path), &about) == 0 && (S_ISREG(about.st_mode) || S_ISDIR(about.st_mode)) &&
+        checkpoint_open(&c, buf_text(&path), &weights, &(kv_err){0}) == KV_OK &&
+        checkpoint_count(c) <= TENSORS_MOST)
+        for (int64_t i = 0; i < checkpoint_count(c); i++)
+            offer_tensor(r, checkpoint_at(c, i)->name);
 }
 
 static void offer_name(void *arg, const char *name)
@@ -699,15 +694,14 @@ static void complete_file(complete_request *r)
 /* The parameters of the updater, optimizer or merge that the statement names. */
 static void offer_rule_options(complete_request *r)
 {
-    const char *from = next_word(r->text + r->at.statement), *text, *name;
+    const char *from = next_word(r->text + r->at.statement), *text;
     own_buf word = {0};
     buf_put(&word, from, strcspn(from, " \t"));
     const definition *d = is_merge(r) ? NULL : session_defined(r->s, buf_text(&word));
     for (int i = 0; d && d->rule && i < d->rule->nparams; i++)
         offer_parameter(r, d->rule->params[i].name);
-    for (int i = 0; is_optimizer(r) && (text = kv_optimizer_text(i, &name)); i++)
-        if (strcasecmp(name, buf_text(&word)) == 0)
-            offer_parameters_of(r, text, false);
+    if (is_optimizer(r) && (text = optimizer_text(buf_text(&word))))
+        offer_parameters_of(r, text, false);
     for (const optimizer_param *p = optimizer_params; is_optimizer(r) && p->name; p++)
         offer_parameter(r, p->name);
     if (is_merge(r))

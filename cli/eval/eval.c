@@ -160,14 +160,6 @@ static int find_assigned(map *names, const ast *node, kv_err *e)
     return KV_OK;
 }
 
-static bool is_parameter(const ast *def, const char *name)
-{
-    for (uint32_t i = 1; i < def->n; i++)
-        if (strcmp(def->kid[i]->u.text, name) == 0)
-            return true;
-    return false;
-}
-
 /* A function inside of another does not see that one's variables, but those of the script. */
 static int check_reads(session *s, const ast *def, const def_values *d, const ast *node, kv_err *e)
 {
@@ -175,7 +167,7 @@ static int check_reads(session *s, const ast *def, const def_values *d, const as
         return KV_OK;
     const char *name = node->kind == AST_NAME ? node->u.text : NULL;
     kv_key key = {0, name};
-    if (name && !is_parameter(def, name) && map_get(&d->assigned, key) < 0 &&
+    if (name && map_get(&d->assigned, key) < 0 &&
         (map_get(&s->locals->names, key) >= 0 || session_awaits_name(s, name))) {
         unit_err(s, node, e, KV_E_UNSUPPORTED, "`%s` does not see `%s` of the function around it",
                  def->u.text, name);
@@ -194,7 +186,8 @@ int eval_def(session *s, const ast *node, def_values **out, kv_err *e)
         return KV_E_MEMORY;
     d->refs = 1;
     d->n = n;
-    int rc = find_assigned(&d->assigned, node->kid[0], e);
+    int rc = effect_sets(node, effect_put_name, &d->assigned, e);
+    rc = rc ? rc : find_assigned(&d->assigned, node->kid[0], e);
     if (rc == KV_OK && s->locals)
         rc = check_reads(s, node, d, node->kid[0], e);
     for (int64_t i = 0; i < n && rc == KV_OK; i++)

@@ -31,8 +31,6 @@ int eval_op_bools(kv_array *a, reduce_op op, bool *out, kv_err *e);
 
 /* ---- Texts with fields ---- */
 
-/* Expressions that are texts. */
-
 /* Appends v as the field of an f-string does. how: 'r' or 's' of {v!r}, or 0. format: what stands
  * behind the colon, or NULL. Errors: dtype, value. */
 int text_put_field(session *s, buf *out, value v, char how, const char *format, kv_err *e);
@@ -77,7 +75,7 @@ int eval_contexts(session *s, const ast *node, value *out, kv_err *e);
 /* base[…]: the value of an AST_INDEX. */
 int eval_index(session *s, const ast *node, value *out, kv_err *e);
 
-/* An STMT_ASSIGN `target op= value`. */
+/* target op= value; node: the AST_BINARY of both. */
 int eval_update(session *s, const ast *node, kv_err *e);
 
 /* Indices as an array: of a list an array of int64, or bool for a mask. Errors: dtype, shape. */

@@ -541,18 +541,10 @@ static int update_index(session *s, const ast *node, kv_err *e)
 
 int eval_update(session *s, const ast *node, kv_err *e)
 {
-    own_arena nodes = {0};
     own_value old = value_none();
-    ast *both = arena_alloc(&nodes, sizeof *both + 2 * sizeof both->kid[0], e);
-    if (!both)
-        return KV_E_MEMORY;
-    *both = *node;
-    both->kind = AST_BINARY;
-    both->kid[0] = node->kid[0];
-    both->kid[1] = node->kid[1];
     if (node->kid[0]->kind == AST_INDEX)
-        return update_index(s, both, e);
+        return update_index(s, node, e);
     TRY(eval(s, node->kid[0], &old, e));
-    return old.kind == VALUE_TEXT && node->op == OP_ADD ? extend_text(s, both, &old, e)
-                                                        : update(s, both, NULL, old, e);
+    return old.kind == VALUE_TEXT && node->op == OP_ADD ? extend_text(s, node, &old, e)
+                                                        : update(s, node, NULL, old, e);
 }

@@ -167,10 +167,9 @@ static int add_param(rule_params *p, const char *name, value v, kv_err *e)
 
 int optimizer_params_add(rule_params *p, value object, kv_err *e)
 {
-    const char *name;
-    const value *part;
-    for (int64_t i = 0; (part = object_part(object, i, &name)); i++)
-        TRY(add_param(p, name, *part, e));
+    const value *item = object.u.list->items; /* its name, then those of its parts and these */
+    for (int64_t i = 1; i < object.u.list->n; i += 2)
+        TRY(add_param(p, item[i].u.text, item[i + 1], e));
     return KV_OK;
 }
 

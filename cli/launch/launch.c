@@ -136,7 +136,7 @@ static int check_words(launch_options *o, int *code, kv_err *e)
     TRY(check_entries(o, &each, e));
     for (int i = 0; i < each.ninputs; i++) {
         const char *text = each.inputs[i].text;
-        if (each.inputs[i].kind == INPUT_FILE && is_process_word(text, strlen(text))) {
+        if (each.inputs[i].kind == INPUT_FILE && process_word_page(text, strlen(text))) {
             kv_err_set(e, KV_E_USAGE, "launch: \"%s\" is a word of kvctl", text);
             return kv_err_hint(e, "./%s is the file", text);
         }

@@ -301,9 +301,9 @@ static int neither(const char *word, kv_err *e)
         return kv_err_hint(e, "kvctl -c 'print %s' shows a file", word);
     if (hint_word("command", word, strlen(word), e))
         return KV_E_USAGE;
-    if (is_process_word(word, strlen(word)))
-        return kv_err_hint(e, "kvctl %s stands by itself: kvctl help %s", word,
-                           process_word_page(word, strlen(word)));
+    const char *page = process_word_page(word, strlen(word));
+    if (page)
+        return kv_err_hint(e, "kvctl %s stands by itself: kvctl help %s", word, page);
     for (const command *c = registry.commands; c->name; c++)
         suggest_add(&near, c->name);
     for (int i = 0; i < PROCESS_WORDS_OF_USERS; i++) /* these are not commands of the language */

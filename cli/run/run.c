@@ -38,7 +38,7 @@ static int run_assign(session *s, const ast *node, kv_err *e)
                            target->kind == AST_NAME ? target->u.text : "b");
     }
     if (node->op != STMT_PLAIN)
-        return eval_update(s, node, e);
+        return eval_update(s, node->u.other, e);
     TRY(eval(s, given, &v, e));
     if (target->kind == AST_TUPLE && v.kind == VALUE_ARRAY)
         TRY(eval_rows(s, given, &v, e));
@@ -47,15 +47,11 @@ static int run_assign(session *s, const ast *node, kv_err *e)
 
 /* ---- Output ---- */
 
-/* Shows a text, or sends it where the redirect says. */
-static int text_out(session *s, const ast *redirect, const buf *text, kv_err *e)
+/* Runs the line of the shell that node has, for n bytes of text, or with NULL for kvctl's stdin. */
+static int run_shell(session *s, const ast *node, const char *text, size_t n, kv_err *e)
 {
-    TRY(buf_check(text, e));
-    if (!redirect)
-        return session_out(s, buf_text(text), text->len, e);
-    bool failed = session_flush(s, e) ||
-                  shell_run(s, redirect->u.text, buf_text(text), text->len, e);
-    return failed ? unit_at(s, redirect, e) : KV_OK;
+    bool failed = session_flush(s, e) || shell_run(s, node->u.text, text, n, e);
+    return failed ? unit_at(s, node, e) : KV_OK;
 }
 
 /* Shows the result of a statement, or stores, writes or pipes it. */
@@ -90,8 +86,9 @@ static int deliver(session *s, const ast *node, result *r, bool repr, kv_err *e)
     }
     if (rc == KV_OK && recorded)
         rc = session_out_twice(s, NULL, &text, e);
-    else if (rc == KV_OK)
-        rc = text_out(s, to, &text, e);
+    else if (rc == KV_OK && (rc = buf_check(&text, e)) == KV_OK)
+        rc = to ? run_shell(s, to, buf_text(&text), text.len, e)
+                : session_out(s, buf_text(&text), text.len, e);
     return rc ? unit_at(s, node, e) : KV_OK;
 }
 
@@ -131,17 +128,6 @@ static int refuse_explained(session *s, const ast *node, kv_err *e)
     return for_good ? unit_err(s, node, e, KV_E_UNSUPPORTED,
                                "explain changes nothing, and this could not be taken back")
                     : KV_OK;
-}
-
-static int run_show(session *s, const ast *node, result *r, kv_err *e)
-{
-    bool store = is_store_name(s, node->kid[0]);
-    TRY(eval(s, node->kid[0], &r->v, e));
-    /* a function that gives nothing shows nothing; a.copyto(b) gives b, which has a name */
-    const ast *call = node->kid[0]->kind == AST_CALL ? node->kid[0] : NULL;
-    bool silent = call && (r->v.kind == VALUE_NONE || strcmp(call->u.text, "copyto") == 0);
-    silent |= session_is_quiet(s) && !has_redirect(node);
-    return silent ? KV_OK : deliver(s, node, r, !store, e);
 }
 
 /* ---- Commands ---- */
@@ -240,12 +226,6 @@ static int run_command(session *s, const ast *node, result *r, kv_err *e)
         return refuse(s, node, r, e);
     hint_variable(&s->unit->src, node, is_variable, s, e);
     return unit_at(s, node, e);
-}
-
-static int run_shell(session *s, const ast *node, kv_err *e)
-{
-    bool failed = session_flush(s, e) || shell_run(s, node->u.text, NULL, 0, e);
-    return failed ? unit_at(s, node, e) : KV_OK;
 }
 
 static int run_source(session *s, const ast *node, kv_err *e)
@@ -358,13 +338,17 @@ int run_method_call(session *s, const ast *node, value *out, kv_err *e)
 }
 
 /* A method whose value is not used shows it as an expression does. */
-static int show_method(session *s, const ast *node, result *r, kv_err *e)
+static int run_show(session *s, const ast *node, result *r, kv_err *e)
 {
-    int rc = run_method(s, node->kid[0], r, e);
-    bool silent = r->v.kind == VALUE_NONE || (session_is_quiet(s) && !has_redirect(node));
-    if (rc == KV_OK && !silent)
-        rc = deliver(s, node, r, !r->as_text, e);
-    return rc ? rc : refuse(s, node->kid[0]->kid[0], r, e);
+    const ast *x = node->kid[0];
+    bool store = is_store_name(s, x), method = x->kind == AST_STORE, call = x->kind == AST_CALL;
+    TRY(method ? run_method(s, x, r, e) : eval(s, x, &r->v, e));
+    /* a function that gives nothing shows nothing; a.copyto(b) gives b, which has a name */
+    bool silent = ((call || method) && r->v.kind == VALUE_NONE) ||
+                  (call && strcmp(x->u.text, "copyto") == 0) ||
+                  (session_is_quiet(s) && !has_redirect(node));
+    TRY(silent ? KV_OK : deliver(s, node, r, !store && !r->as_text, e));
+    return method ? refuse(s, x->kid[0], r, e) : KV_OK;
 }
 
 /* `pull 3 > w` would be a file without an ending, but `a > w` compares: what to write when there is
@@ -606,15 +590,13 @@ static int run_statement(session *s, const ast *node, run_flow *f, kv_err *e)
     int64_t before = -1;
     s->flow = f;
     record_begin(s, &rec);
-    if (method && enter_store(s, method, &before, e) == KV_OK)
-        show_method(s, node, &r, e);
-    else if (node->kind == STMT_COMMAND)
+    if (node->kind == STMT_COMMAND)
         run_command(s, node, &r, e);
     else if (node->kind == STMT_SHELL)
-        run_shell(s, node, e);
+        run_shell(s, node, NULL, 0, e);
     else if (node->kind == STMT_SOURCE)
         run_source(s, node, e);
-    else if (!method)
+    else if (!method || enter_store(s, method, &before, e) == KV_OK)
         run_show(s, node, &r, e);
     hint_ending(s, node, e);
     take_late_error(s, node, e);
@@ -640,7 +622,7 @@ static int stop_or_report(session *s, unit *u, kv_err *e)
 static int run_all(session *s, const ast *block, unit *text, run_flow *f, kv_err *e)
 {
     int rc = KV_OK;
-    for (uint32_t i = 0; i < block->n && rc == KV_OK && f->how == FLOW_ON && !s->leaving; i++) {
+    for (uint32_t i = 0; i < block->n && rc == KV_OK && f->how == FLOW_ON; i++) {
         const ast *node = block->kid[i];
         sink heard = {.kind = SINK_HEARS, .sees_shell = i + 1 < block->n};
         /* the `expect` after the last statement of a text may be in the next text */
@@ -683,6 +665,8 @@ static int run_all(session *s, const ast *block, unit *text, run_flow *f, kv_err
                   block->n);
         if (rc && text)
             rc = stop_or_report(s, text, e);
+        if (s->leaving && !s->unit->prelude)
+            break;
     }
     return rc;
 }

@@ -653,13 +653,6 @@ const char *object_name(value v)
     return v.u.list->items[0].u.text;
 }
 
-const value *object_part(value v, int64_t i, const char **name)
-{
-    const value *part = 2 * i + 1 < v.u.list->n ? &v.u.list->items[2 * i + 1] : NULL;
-    *name = part ? part->u.text : NULL;
-    return part ? part + 1 : NULL;
-}
-
 const value *object_find(value v, const char *name)
 {
     const value *items = v.u.list->items;

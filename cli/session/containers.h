@@ -109,7 +109,7 @@ int dict_no_key(value dict, value key, kv_err *e);
 
 typedef struct def_values {
     int64_t refs;
-    map assigned; /* the names that the function sets, to 0 */
+    map assigned; /* its parameters and the names that the function sets, to 0 */
     int64_t n;
     value defaults[]; /* for each parameter; none where it has no default */
 } def_values;
@@ -133,8 +133,6 @@ int object_store(value *out, const char *type, kv_err *e);
 int object_class(value *out, value of, kv_err *e);
 
 const char *object_name(value v);
-/* The i-th part, NULL behind the last; *name is "" where it has none. */
-const value *object_part(value v, int64_t i, const char **name);
 /* The part of this name, or NULL. */
 const value *object_find(value v, const char *name);
 

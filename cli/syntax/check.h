@@ -54,8 +54,6 @@ bool check_break(arena *a, ast *node, kv_err *e);
 
 /* ---- Names that are read and never set ---- */
 
-/* --check: names that are read although nothing in all texts can ever give them a value. */
-
 /* Looks through the texts of a session that collects errors, once all are read. Each name is an
  * error where a text first reads it. Names that a part that could not be read, or a file whose name
  * is computed, may set are no errors: then nothing is said. Error: memory. */

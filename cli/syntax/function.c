@@ -112,6 +112,15 @@ static int unknown_argument(const function *f, const char *name, kv_err *e)
     return hint_usage(f, e);
 }
 
+static int takes_others(const char *name, int min, int max, int64_t n, kv_err *e)
+{
+    if (min < max)
+        return kv_err_set(e, KV_E_USAGE, "%s() takes %d to %d arguments, not %lld", name, min, max,
+                          (long long)n);
+    return kv_err_set(e, KV_E_USAGE, "%s() takes %d argument%s, not %lld", name, min,
+                      min == 1 ? "" : "s", (long long)n);
+}
+
 static int wrong_count(const function *f, int64_t n, kv_err *e)
 {
     int max = 0, min = count_required(f);
@@ -123,12 +132,8 @@ static int wrong_count(const function *f, int64_t n, kv_err *e)
                    min == 1 ? "" : "s", (long long)n);
     else if (max == 0)
         kv_err_set(e, KV_E_USAGE, "%s() takes no arguments, not %lld", name, (long long)n);
-    else if (min == max)
-        kv_err_set(e, KV_E_USAGE, "%s() takes %d argument%s, not %lld", name, min,
-                   min == 1 ? "" : "s", (long long)n);
     else
-        kv_err_set(e, KV_E_USAGE, "%s() takes %d to %d arguments, not %lld", name, min, max,
-                   (long long)n);
+        takes_others(name, min, max, n, e);
     return hint_usage(f, e);
 }
 
@@ -203,16 +208,12 @@ int function_check(const function *f, const ast *call, int64_t n, kv_err *e)
 
 static int count_differs(const source *src, const ast *def, const ast *call, kv_err *e)
 {
-    long long n = call->n;
     int most = (int)def->n - 1, least = most;
     while (least > 0 && def->kid[least]->kind == AST_ARG)
         least--;
-    if (least < most)
-        return source_err(src, call->pos, call->end, e, KV_E_USAGE,
-                          "%s() takes %d to %d arguments, not %lld", def->u.text, least, most, n);
-    return source_err(src, call->pos, call->end, e, KV_E_USAGE,
-                      "%s() takes %d argument%s, not %lld", def->u.text, most, most == 1 ? "" : "s",
-                      n);
+    takes_others(def->u.text, least, most, call->n, e);
+    source_at(src, call->pos, call->end, e);
+    return e->code;
 }
 
 int64_t function_takes(const ast *def, const ast *call, int64_t i)

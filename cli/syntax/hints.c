@@ -11,11 +11,6 @@
 #include "lang/lex.h"
 #include "syntax/parse_statement.h"
 
-static bool is_word(const char *name, const char *word, size_t n)
-{
-    return strlen(name) == n && memcmp(name, word, n) == 0;
-}
-
 bool hint_word(const char *kind, const char *word, size_t n, kv_err *e)
 {
     char mark[80];
@@ -60,26 +55,19 @@ static const char programs[] =
 const char *const process_words[] = {"attach",     "jobs",        "launch", "launch-rank",
                                      "launch-ssh", "launch-tell", "serve",  NULL};
 
-bool is_process_word(const char *word, size_t n)
-{
-    for (size_t i = 0; process_words[i]; i++)
-        if (is_word(process_words[i], word, n))
-            return true;
-    return false;
-}
-
 const char *process_word_page(const char *word, size_t n)
 {
-    for (size_t i = 0; i < PROCESS_WORDS_OF_USERS; i++)
-        if (is_word(process_words[i], word, n))
-            return process_words[i];
-    return "launch";
+    for (int i = 0; process_words[i]; i++)
+        if (strlen(process_words[i]) == n && memcmp(process_words[i], word, n) == 0)
+            return i < PROCESS_WORDS_OF_USERS ? process_words[i] : "launch";
+    return NULL;
 }
 
 bool hint_shell(const char *word, size_t n, kv_err *e)
 {
-    if (is_process_word(word, n)) {
-        kv_err_hint(e, "!kvctl %.*s …; help %s", (int)n, word, process_word_page(word, n));
+    const char *page = process_word_page(word, n);
+    if (page) {
+        kv_err_hint(e, "!kvctl %.*s …; help %s", (int)n, word, page);
         return true;
     }
     char mark[80];

@@ -169,7 +169,7 @@ static void parse_hint_perl(parser *p, uint32_t pos)
 static ast *unknown_command(parser *p, uint32_t pos, uint32_t end)
 {
     const char *name = p->lx.src->text + pos;
-    if (is_process_word(name, end - pos)) {
+    if (process_word_page(name, end - pos)) {
         parse_fail(p, pos, end, KV_E_USAGE, "`%.*s` is no command here, but a word of the shell's "
                    "command line", (int)(end - pos), name);
         hint_shell(name, end - pos, p->e);
@@ -251,7 +251,13 @@ static ast *assignment(parser *p)
     if (!node)
         return NULL;
     node->op = op == PARSE_PLAIN ? STMT_PLAIN : (uint8_t)op;
-    return parse_store_made(p, node);
+    if (op == PARSE_PLAIN)
+        return parse_store_made(p, node);
+    ast *both = parse_node_of(p, AST_BINARY, target->pos, pair, 2);
+    if (both)
+        both->op = node->op;
+    node->u.other = both;
+    return both ? node : NULL;
 }
 
 /* Returns true if the next name is a word that goes on an expression: `x in l`, `x not in l`. */
@@ -421,7 +427,7 @@ static ast *word_statement(parser *p)
         return NULL;
     const token *behind = parse_peek(p);
     /* launch -n 2, jobs --json; a variable may well be called jobs, and `jobs -n` subtracts */
-    bool option = is_process_word(text, end - t.pos) && behind->blank_before &&
+    bool option = process_word_page(text, end - t.pos) && behind->blank_before &&
                   !behind->blank_after && parse_is_sign(p, SIGN1('-')) &&
                   (strcmp(word, "launch") == 0 || p->lx.src->text[behind->pos + 1] == '-');
     bool value_follows = !parse_is_reserved(word) && begins_value(p);

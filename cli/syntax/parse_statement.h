@@ -8,7 +8,8 @@
 /* The kinds of nodes. Behind each: its children, u and op. A child marked ? may be NULL. */
 typedef enum statement_kind {
     STMT_ASSIGN = AST_SCRIPT, /* target (AST_NAME, AST_INDEX, or an AST_TUPLE of targets), expr; op:
-                                 an ast_op for += and so on, STMT_PLAIN for = */
+                                 an ast_op for += and so on, of which u.other is the AST_BINARY,
+                                 STMT_PLAIN for = */
     STMT_SHOW,                /* expr, redirect? */
     STMT_COMMAND,  /* one child for each argument of the command (? when it was left out; several
                       values are an AST_LIST), then its options and redirects; u.other: the command
@@ -19,15 +20,15 @@ typedef enum statement_kind {
     STMT_FOR,      /* target as in STMT_ASSIGN, expr, block */
     STMT_WHILE,    /* condition, block */
     STMT_REPEAT,   /* count, block or statement */
-    STMT_DEF, /* body (a block, or an expression when op is 1), parameters (AST_NAME, or AST_ARG
-                 with a default value); u.text: name */
+    STMT_DEF,    /* body (a block, or an expression when op is 1), parameters (AST_NAME, or AST_ARG
+                    with a default value); u.text: name */
     STMT_RETURN, /* expr? */
     STMT_BREAK,
     STMT_CONTINUE,
-    STMT_RULE,  /* u.other: a rule_ast */
-    STMT_SHELL, /* u.text */
+    STMT_RULE,   /* u.other: a rule_ast */
+    STMT_SHELL,  /* u.text */
     STMT_BROKEN, /* u.other: the kv_err of a statement that could not be read; only -k runs it */
-    STMT_SOURCE /* u.other: the struct unit that was read; file name as AST_TEXT */
+    STMT_SOURCE  /* u.other: the struct unit that was read; file name as AST_TEXT */
 } statement_kind;
 
 #define STMT_PLAIN 255

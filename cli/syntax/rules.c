@@ -59,14 +59,6 @@ const rule_ast *rule_of_text(const char *text, arena *nodes)
     return parse_rule(&rule, &src, nodes, &(kv_err){0}) == KV_OK ? rule : NULL;
 }
 
-bool optimizer_named_takes_text(const char *param, const char *name)
-{
-    const char *text = optimizer_text(name);
-    own_arena nodes = {0};
-    const rule_ast *rule = text ? rule_of_text(text, &nodes) : NULL;
-    return rule && optimizer_takes_text(param, rule);
-}
-
 const char *optimizer_schedule_of(const char *name)
 {
     static const char *const classes[][2] = {{"FactorScheduler", "factor"},
@@ -150,13 +142,11 @@ static int walk(const rule_ast *r, const map *set, const ast *node,
 int merge_names_each(const rule_ast *r, int (*each)(void *arg, const ast *at, kv_err *e), void *arg,
                      kv_err *e)
 {
-    map set = {0};
-    int rc = effect_sets_below(r->body, effect_put_name, &set, e);
-    for (int i = 0; i < r->nparams && rc == KV_OK; i++)
-        rc = effect_put_name(&set, r->params[i].name, e);
-    rc = rc ? rc : walk(r, &set, r->body, each, arg, e);
-    map_release(&set);
-    return rc;
+    own_map set = {0};
+    TRY(effect_sets_below(r->body, effect_put_name, &set, e));
+    for (int i = 0; i < r->nparams; i++)
+        TRY(effect_put_name(&set, r->params[i].name, e));
+    return walk(r, &set, r->body, each, arg, e);
 }
 
 static int is_asked_for(void *arg, const ast *at, kv_err *e)

@@ -13,9 +13,8 @@
 
 /* ---- Parameters of optimizers ---- */
 
-/* The parameters that optimizers take beside those in the heads of their rules. */
-
-/* A parameter that every optimizer takes; defaults as text, "" standing for none given. */
+/* A parameter that every optimizer takes beside those in the head of its rule; defaults as text, ""
+ * standing for none given. */
 typedef struct optimizer_param {
     const char *name; /* with underscores */
     const char *value;
@@ -36,9 +35,6 @@ const rule_ast *rule_of_text(const char *text, arena *nodes);
 /* The rule of an optimizer of the library, by its name in any case; NULL when there is none. */
 const char *optimizer_text(const char *name);
 
-/* optimizer_takes_text for an optimizer of the library, by its name. */
-bool optimizer_named_takes_text(const char *param, const char *name);
-
 /* Returns true if MXNet's pages make an optimizer or a schedule by a call of this name: a class
  * such as SGD or FactorScheduler, create_optimizer, get_updater. */
 bool optimizer_is_maker(const char *name);
@@ -53,8 +49,6 @@ const char *optimizer_own_name(const char *param);
 bool optimizer_has_attribute(const char *name);
 
 /* ---- A def as an updater ---- */
-
-/* A def of the script as an updater: the same text, read as a rule. */
 
 /* Reads an STMT_DEF of a text as a rule, whose tree lives in a. Errors with place: syntax, usage,
  * those of rule_check. */

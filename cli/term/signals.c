@@ -42,25 +42,13 @@ static bool soon_after_the_last(void)
     return soon;
 }
 
-static void on_interrupt(int sig)
+static void on_signal(int sig)
 {
-    if (prompting)
+    if (sig == SIGINT && prompting)
         has_last = 0;
-    else if (soon_after_the_last())
+    else if (sig == SIGINT && soon_after_the_last())
         _exit(128 + sig);
-    interrupted = 1;
-}
-
-static void on_terminate(int sig)
-{
-    (void)sig;
-    terminated = 1;
-}
-
-static void on_alarm(int sig)
-{
-    (void)sig;
-    timed_out = 1;
+    *(sig == SIGTERM ? &terminated : sig == SIGALRM ? &timed_out : &interrupted) = 1;
 }
 
 static void handle(int sig, void (*handler)(int))
@@ -72,8 +60,8 @@ static void handle(int sig, void (*handler)(int))
 
 void interrupt_install(void)
 {
-    handle(SIGINT, on_interrupt);
-    handle(SIGTERM, on_terminate);
+    handle(SIGINT, on_signal);
+    handle(SIGTERM, on_signal);
     handle(SIGPIPE, SIG_IGN);
     handle(SIGXFSZ, SIG_IGN);
 }
@@ -108,7 +96,7 @@ void interrupt_after(double seconds)
     timer.it_value.tv_usec = (suseconds_t)((seconds - (double)timer.it_value.tv_sec) * 1e6);
     if (timer.it_value.tv_sec == 0 && timer.it_value.tv_usec == 0)
         timer.it_value.tv_usec = 1;
-    handle(SIGALRM, on_alarm);
+    handle(SIGALRM, on_signal);
     setitimer(ITIMER_REAL, &timer, NULL);
 }
 
