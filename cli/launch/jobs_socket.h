@@ -121,8 +121,7 @@ struct job;
 enum { DOOR_CLIENTS = 16 /* that have connected and not asked yet */ };
 
 typedef struct launch_door {
-    bool open;
-    int dir, fd;
+    int dir, fd; /* fd: -1 where nobody can attach */
     char name[80];
     int workers;
     int64_t since; /* seconds since 1970 */

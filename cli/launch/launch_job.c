@@ -77,7 +77,7 @@ static void sync_command(const launch_hosts *h, const launch_options *o, const c
 typedef struct probe {
     launch_command command;
     pid_t pid;
-    int fd; /* its stderr */
+    int fd; /* its stdout and stderr */
     int status;
     bool answered; /* the command has ended well */
     buf said;
@@ -101,15 +101,8 @@ static void start(probe *p, const sigset_t *mask)
     if (pipe2(ends, O_CLOEXEC))
         return;
     p->pid = fork();
-    if (p->pid == 0) {
-        int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
-        dup2(nothing, STDIN_FILENO);
-        dup2(nothing, STDOUT_FILENO);
-        dup2(ends[1], STDERR_FILENO);
-        sigprocmask(SIG_SETMASK, mask, NULL);
-        execvp(p->command.words[0], p->command.words);
-        _exit(127);
-    }
+    if (p->pid == 0)
+        children_become(p->command.words, true, ends[1], mask);
     close(ends[1]);
     p->fd = ends[0];
 }
