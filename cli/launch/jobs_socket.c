@@ -269,26 +269,11 @@ int jobs_receive(int fd, jobs_kind *kind, buf *text, size_t most)
 /* Requests of clients and the answers are small, so a client that does not take its answer at
  * once gets none. */
 
-static void name_job(const launch_options *o, char name[80])
-{
-    if (o->name)
-        snprintf(name, 80, "%s", o->name);
-    else
-        snprintf(name, 80, "%d", (int)getpid());
-}
-
-void door_tell_ranks(const launch_options *o)
-{
-    char name[80];
-    name_job(o, name);
-    setenv("KVSTORE_JOB", name, 1);
-}
-
 int door_open(launch_door *d, const launch_options *o, kv_err *e)
 {
     kv_err why = {0};
-    *d = (launch_door){.dir = -1, .fd = -1, .workers = o->workers, .since = time(NULL)};
-    name_job(o, d->name);
+    *d = (launch_door){
+        .dir = -1, .fd = -1, .name = o->name, .workers = o->workers, .since = time(NULL)};
     if (jobs_folder_open(true, &d->dir, &why) == KV_OK &&
         jobs_listen(d->dir, d->name, &d->fd, &why) == KV_OK)
         return KV_OK;

@@ -192,14 +192,9 @@ static void gone_say(const job *j)
     int n = 0, named = 0;
     for (int i = 0; i < j->n; i++)
         n += j->ranks[i].gone;
-    for (int i = 0; i < j->n && named < MOST_NAMED; i++) {
-        if (!j->ranks[i].gone)
-            continue;
-        named++;
-        buf_printf(&list, "%s %d", named == 1 ? "" : named == n ? " and" : ",", i);
-    }
-    if (n > named)
-        buf_printf(&list, " and %d more", n - named);
+    for (int i = 0; i < j->n; i++)
+        if (j->ranks[i].gone && launch_list(&list, named++, n, MOST_NAMED))
+            buf_printf(&list, " %d", i);
     if (n > 0)
         terminal_say("kvctl: the job went on without rank%s%s, which %s lost", n == 1 ? "" : "s",
                      buf_text(&list), n == 1 ? "was" : "were");
@@ -281,23 +276,16 @@ void loss_name_silent(const job *j, int number, const char *name, char *why, siz
 
 void loss_name_host(const job *j, int number, char *why, size_t size)
 {
+    own_buf list = {0};
     int ranks = 0, named = 0;
     for (int i = 0; i < j->n; i++)
         ranks += !j->ranks[i].ended && on_one_host(j, i, number);
-    int at = snprintf(why, size, "host %s is lost, with rank%s", j->ranks[number].host,
-                      ranks == 1 ? "" : "s");
-    for (int i = 0; i < j->n && named < MOST_NAMED; i++) {
-        if (j->ranks[i].ended || !on_one_host(j, i, number))
-            continue;
-        named++;
-        at += snprintf(why + at, size - (size_t)at, "%s %d",
-                       named == 1       ? ""
-                       : named == ranks ? " and"
-                                        : ",",
-                       i);
-    }
-    if (ranks > named)
-        snprintf(why + at, size - (size_t)at, " and %d more", ranks - named);
+    for (int i = 0; i < j->n; i++)
+        if (!j->ranks[i].ended && on_one_host(j, i, number) &&
+            launch_list(&list, named++, ranks, MOST_NAMED))
+            buf_printf(&list, " %d", i);
+    snprintf(why, size, "host %s is lost, with rank%s%s", j->ranks[number].host,
+             ranks == 1 ? "" : "s", buf_text(&list));
 }
 
 void loss_end_host(job *j, int number)

@@ -174,6 +174,15 @@ void launch_show_command(buf *out, const launch_command *c)
     put_words(out, c, launch_show_word);
 }
 
+bool launch_list(buf *out, int at, int n, int most)
+{
+    if (at == most)
+        buf_printf(out, " and %d more", n - most);
+    else if (at > 0 && at < most)
+        buf_add(out, at == n - 1 ? " and" : ",");
+    return at < most;
+}
+
 const char *launch_seconds(char text[32], double seconds)
 {
     snprintf(text, 32, "%lld.%03d", (long long)seconds,
