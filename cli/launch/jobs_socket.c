@@ -269,31 +269,14 @@ int jobs_receive(int fd, jobs_kind *kind, buf *text, size_t most)
 /* Requests of clients and the answers are small, so a client that does not take its answer at
  * once gets none. */
 
-static void name_job(const launch_options *o, char name[80])
-{
-    if (o->name)
-        snprintf(name, 80, "%s", o->name);
-    else
-        snprintf(name, 80, "%d", (int)getpid());
-}
-
-void door_tell_ranks(const launch_options *o)
-{
-    char name[80];
-    name_job(o, name);
-    setenv("KVSTORE_JOB", name, 1);
-}
-
 int door_open(launch_door *d, const launch_options *o, kv_err *e)
 {
     kv_err why = {0};
-    *d = (launch_door){.dir = -1, .fd = -1, .workers = o->workers, .since = time(NULL)};
-    name_job(o, d->name);
+    *d = (launch_door){
+        .dir = -1, .fd = -1, .name = o->name, .workers = o->workers, .since = time(NULL)};
     if (jobs_folder_open(true, &d->dir, &why) == KV_OK &&
-        jobs_listen(d->dir, d->name, &d->fd, &why) == KV_OK) {
-        d->open = true;
+        jobs_listen(d->dir, d->name, &d->fd, &why) == KV_OK)
         return KV_OK;
-    }
     if (d->dir >= 0)
         close(d->dir);
     if (why.code == KV_E_BUSY) {
@@ -309,11 +292,11 @@ void door_close(launch_door *d)
     char file[JOBS_SOCKET];
     for (int i = 0; i < d->n; i++)
         close(d->clients[i]);
-    for (int i = 0; i < d->workers && d->open; i++) { /* of those that were killed */
+    for (int i = 0; i < d->workers && d->fd >= 0; i++) { /* of those that were killed */
         jobs_name_worker(file, d->name, i);
         jobs_tidy(d->dir, file);
     }
-    if (d->open)
+    if (d->fd >= 0)
         jobs_unlisten(d->dir, d->fd, d->name);
     *d = (launch_door){.dir = -1, .fd = -1};
 }
@@ -424,17 +407,17 @@ static void grow(int fd, job *j)
 
 /* ---- Clients ---- */
 
-/* Reads a question, which comes in one piece. Returns whether another one may follow. */
-static bool answer(int fd, const launch_door *d, job *j)
+/* Reads a question, which comes in one piece, and answers it. */
+static void answer(int fd, const launch_door *d, job *j)
 {
     char bytes[sizeof(jobs_head) + 32];
     jobs_head head;
     ssize_t n = recv(fd, bytes, sizeof bytes - 1, MSG_DONTWAIT);
     if (n < (ssize_t)sizeof head)
-        return false;
+        return;
     memcpy(&head, bytes, sizeof head);
     if (head.bytes != (size_t)n - sizeof head)
-        return false;
+        return;
     bytes[n] = '\0';
     if (head.kind == JOBS_ASK)
         tell(fd, d, j);
@@ -442,7 +425,6 @@ static bool answer(int fd, const launch_door *d, job *j)
         enter(fd, j, bytes + sizeof head);
     else if (head.kind == JOBS_GROW)
         grow(fd, j);
-    return head.kind == JOBS_ASK;
 }
 
 static void drop(launch_door *d, int i)
@@ -457,17 +439,18 @@ void door_look(launch_door *d, struct job *j)
 {
     struct pollfd next = {.fd = d->fd, .events = POLLIN};
     int fd;
-    while (d->open && d->n < DOOR_CLIENTS && (fd = jobs_accept(d->fd)) >= 0) {
+    while (d->n < DOOR_CLIENTS && (fd = jobs_accept(d->fd)) >= 0) {
         fcntl(fd, F_SETFL, O_NONBLOCK);
         d->clients[d->n++] = fd;
     }
     for (int i = 0; i < d->n; i++) {
         struct pollfd p = {.fd = d->clients[i], .events = POLLIN};
-        if (poll(&p, 1, 0) <= 0 || answer(d->clients[i], d, j))
+        if (poll(&p, 1, 0) <= 0)
             continue;
+        answer(d->clients[i], d, j);
         drop(d, i--);
     }
     /* Silent clients must not keep out clients that ask: the oldest silent one makes room. */
-    if (d->open && d->n == DOOR_CLIENTS && poll(&next, 1, 0) > 0)
+    if (d->n == DOOR_CLIENTS && poll(&next, 1, 0) > 0)
         drop(d, 0);
 }

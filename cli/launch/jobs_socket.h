@@ -121,20 +121,15 @@ struct job;
 enum { DOOR_CLIENTS = 16 /* that have connected and not asked yet */ };
 
 typedef struct launch_door {
-    bool open;
-    int dir, fd;
-    char name[80];
+    int dir, fd; /* fd: -1 where nobody can attach */
+    const char *name;
     int workers;
     int64_t since; /* seconds since 1970 */
     int clients[DOOR_CLIENTS], n;
 } launch_door;
 
-/* Sets KVSTORE_JOB, from which ranks know the name of the job: before the command of mpirun is
- * made, which lists such variables. */
-void door_tell_ranks(const launch_options *o);
-
-/* Makes the socket, under --name or the number of this process. Without a folder that is safe it
- * says so, and the job runs without a door. Error: busy (a job of that name runs). */
+/* Makes the socket, under the name of the job. Without a folder that is safe it says so, and the
+ * job runs without a door. Error: busy (a job of that name runs). */
 int door_open(launch_door *d, const launch_options *o, kv_err *e);
 
 /* Answers what clients have asked; waits for none of them. */

@@ -2,6 +2,7 @@
 #include "launch/launch_job.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -257,9 +258,15 @@ static void prefer_own(void)
 
 static int run(launch_options *o, int *code, kv_err *e)
 {
+    char number[16];
     prefer_own();
     if (check(o, code, e) || *code)
         return e->code;
+    if (o->by < LAUNCH_SGE && !o->dry_run) { /* the command of mpirun lists this variable */
+        snprintf(number, sizeof number, "%d", (int)getpid());
+        o->name = o->name ? o->name : number;
+        setenv("KVSTORE_JOB", o->name, 1);
+    }
     if (o->prompt && !o->dry_run)
         return launch_prompt(o, code, e);
     if (o->by == LAUNCH_K8S)

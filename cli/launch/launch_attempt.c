@@ -66,43 +66,42 @@ void children_become(char **words, bool other, int said, const sigset_t *mask)
     _exit(EXIT_UNSUPPORTED);
 }
 
-/* In the child. */
-static void become_mpirun(const job *j, const launch_command *c, const launch_command *set,
-                          int said, const sigset_t *mask)
+/* Starts mpirun with the variables of the job. said: its stdout and stderr; mask: the signals that
+ * are blocked in it. Returns its number; 0 with an error: memory, unsupported. */
+static pid_t start_mpirun(const job *j, const launch_command *c, int said, const sigset_t *mask,
+                          kv_err *e)
 {
-    for (int64_t i = 0; i < set->n; i++) {
-        if (putenv(set->words[i]) == 0)
+    own_command set = {0};
+    mpirun_environment(&set, j->o, j->folder, j->round);
+    variables_carry(&set, j->o);
+    if (launch_command_check(&set, e))
+        return 0;
+    fflush(stdout);
+    pid_t pid = fork();
+    for (int64_t i = 0; pid == 0 && i < set.n; i++) {
+        if (putenv(set.words[i]) == 0)
             continue;
         dprintf(said, "mpirun cannot be started: no memory for its variables\n");
         _exit(EXIT_FAILED);
     }
-    children_become(c->words, j->mpirun > 0 || j->o->talk, said, mask);
+    if (pid == 0)
+        children_become(c->words, j->mpirun > 0 || j->o->talk, said, mask);
+    if (pid < 0)
+        kv_err_set(e, KV_E_UNSUPPORTED, "launch: no process can be started");
+    return pid > 0 ? pid : 0;
 }
 
-/* Starts mpirun with a pipe from it, j->heard. mask: the signals that are blocked in it. Errors:
- * io, memory, unsupported. */
+/* Starts the mpirun of the ranks with a pipe from it, j->heard. Errors: io, memory, unsupported. */
 static int children_start(job *j, const launch_command *c, const sigset_t *mask, kv_err *e)
 {
-    own_command set = {0};
     int ends[2];
-    mpirun_environment(&set, j->o, j->folder, j->round);
-    variables_carry(&set, j->o);
-    TRY(launch_command_check(&set, e));
     if (pipe2(ends, O_CLOEXEC))
         return kv_err_set(e, KV_E_IO, "launch: no pipe: %s", strerror(errno));
-    fflush(stdout);
-    pid_t pid = fork();
-    if (pid == 0)
-        become_mpirun(j, c, &set, ends[1], mask);
-    close(ends[1]);
-    if (pid < 0) {
-        close(ends[0]);
-        return kv_err_set(e, KV_E_UNSUPPORTED, "launch: no process can be started");
-    }
     fcntl(ends[0], F_SETFL, O_NONBLOCK);
     j->heard = ends[0];
-    j->mpirun = pid;
-    return KV_OK;
+    j->mpirun = start_mpirun(j, c, ends[1], mask, e);
+    close(ends[1]);
+    return (int)e->code;
 }
 
 /* Signals the ranks of this host at once, the ranks of other hosts through mpirun, whose daemons
@@ -120,19 +119,13 @@ static void children_kill_ranks(const job *j, int signal)
  * mpirun. Without memory or processes for that the ranks find out by the silence of that one. */
 static void children_tell_hosts(job *j, const char *file, int number, const char *why)
 {
-    own_command c = {0}, set = {0};
+    own_command c = {0};
     sigset_t none;
     kv_err e = {0};
     sigemptyset(&none);
-    mpirun_environment(&set, j->o, j->folder, j->round);
     own_fd nothing = open("/dev/null", O_WRONLY | O_CLOEXEC);
-    mpirun_tell_command(&c, j->o, j->hosts, file, number, why, &e);
-    if (!e.code && !launch_command_check(&set, &e)) {
-        pid_t pid = fork();
-        if (pid == 0)
-            become_mpirun(j, &c, &set, nothing, &none);
-        j->telling = pid > 0 ? pid : 0;
-    }
+    if (!mpirun_tell_command(&c, j->o, j->hosts, file, number, why, &e))
+        j->telling = start_mpirun(j, &c, nothing, &none, &e);
 }
 
 /* Ends all that is still a child, whatever it is. */
@@ -199,14 +192,9 @@ static void gone_say(const job *j)
     int n = 0, named = 0;
     for (int i = 0; i < j->n; i++)
         n += j->ranks[i].gone;
-    for (int i = 0; i < j->n && named < MOST_NAMED; i++) {
-        if (!j->ranks[i].gone)
-            continue;
-        named++;
-        buf_printf(&list, "%s %d", named == 1 ? "" : named == n ? " and" : ",", i);
-    }
-    if (n > named)
-        buf_printf(&list, " and %d more", n - named);
+    for (int i = 0; i < j->n; i++)
+        if (j->ranks[i].gone && launch_list(&list, named++, n, MOST_NAMED))
+            buf_printf(&list, " %d", i);
     if (n > 0)
         terminal_say("kvctl: the job went on without rank%s%s, which %s lost", n == 1 ? "" : "s",
                      buf_text(&list), n == 1 ? "was" : "were");
@@ -288,23 +276,16 @@ void loss_name_silent(const job *j, int number, const char *name, char *why, siz
 
 void loss_name_host(const job *j, int number, char *why, size_t size)
 {
+    own_buf list = {0};
     int ranks = 0, named = 0;
     for (int i = 0; i < j->n; i++)
         ranks += !j->ranks[i].ended && on_one_host(j, i, number);
-    int at = snprintf(why, size, "host %s is lost, with rank%s", j->ranks[number].host,
-                      ranks == 1 ? "" : "s");
-    for (int i = 0; i < j->n && named < MOST_NAMED; i++) {
-        if (j->ranks[i].ended || !on_one_host(j, i, number))
-            continue;
-        named++;
-        at += snprintf(why + at, size - (size_t)at, "%s %d",
-                       named == 1       ? ""
-                       : named == ranks ? " and"
-                                        : ",",
-                       i);
-    }
-    if (ranks > named)
-        snprintf(why + at, size - (size_t)at, " and %d more", ranks - named);
+    for (int i = 0; i < j->n; i++)
+        if (!j->ranks[i].ended && on_one_host(j, i, number) &&
+            launch_list(&list, named++, ranks, MOST_NAMED))
+            buf_printf(&list, " %d", i);
+    snprintf(why, size, "host %s is lost, with rank%s%s", j->ranks[number].host,
+             ranks == 1 ? "" : "s", buf_text(&list));
 }
 
 void loss_end_host(job *j, int number)

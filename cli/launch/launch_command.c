@@ -133,13 +133,18 @@ void launch_command_release(launch_command *c)
     *c = (launch_command){0};
 }
 
-void launch_command_text(buf *out, const launch_command *c)
+static void put_words(buf *out, const launch_command *c, void (*put)(buf *out, const char *word))
 {
     for (int64_t i = 0; i < c->n; i++) {
         if (i > 0)
             buf_char(out, ' ');
-        launch_quote(out, c->words[i]);
+        put(out, c->words[i]);
     }
+}
+
+void launch_command_text(buf *out, const launch_command *c)
+{
+    put_words(out, c, launch_quote);
 }
 
 /* Octal numbers have three digits at most, so a digit may stand behind one. */
@@ -166,11 +171,16 @@ void launch_show_word(buf *out, const char *word)
 
 void launch_show_command(buf *out, const launch_command *c)
 {
-    for (int64_t i = 0; i < c->n; i++) {
-        if (i > 0)
-            buf_char(out, ' ');
-        launch_show_word(out, c->words[i]);
-    }
+    put_words(out, c, launch_show_word);
+}
+
+bool launch_list(buf *out, int at, int n, int most)
+{
+    if (at == most)
+        buf_printf(out, " and %d more", n - most);
+    else if (at > 0 && at < most)
+        buf_add(out, at == n - 1 ? " and" : ",");
+    return at < most;
 }
 
 const char *launch_seconds(char text[32], double seconds)

@@ -40,6 +40,11 @@ void launch_command_text(buf *out, const launch_command *c);
 void launch_show_word(buf *out, const char *word);
 void launch_show_command(buf *out, const launch_command *c);
 
+/* Appends what stands between the items of a list of n, as in "1, 2 and 3", before item `at`, the
+ * first being 0; before the first that is not named, " and 9 more". Returns whether the item is
+ * named: `most` are. */
+bool launch_list(buf *out, int at, int n, int most);
+
 /* "2.500"; text. */
 const char *launch_seconds(char text[32], double seconds);
 

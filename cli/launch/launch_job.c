@@ -77,7 +77,7 @@ static void sync_command(const launch_hosts *h, const launch_options *o, const c
 typedef struct probe {
     launch_command command;
     pid_t pid;
-    int fd; /* its stderr */
+    int fd; /* its stdout and stderr */
     int status;
     bool answered; /* the command has ended well */
     buf said;
@@ -101,15 +101,8 @@ static void start(probe *p, const sigset_t *mask)
     if (pipe2(ends, O_CLOEXEC))
         return;
     p->pid = fork();
-    if (p->pid == 0) {
-        int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
-        dup2(nothing, STDIN_FILENO);
-        dup2(nothing, STDOUT_FILENO);
-        dup2(ends[1], STDERR_FILENO);
-        sigprocmask(SIG_SETMASK, mask, NULL);
-        execvp(p->command.words[0], p->command.words);
-        _exit(127);
-    }
+    if (p->pid == 0)
+        children_become(p->command.words, true, ends[1], mask);
     close(ends[1]);
     p->fd = ends[0];
 }
@@ -222,21 +215,15 @@ static int name_missing(const survey *s, kv_err *e)
     int missing = 0, named = 0;
     for (int i = 0; i < s->n; i++)
         missing += !s->probes[i].answered;
-    for (int i = 0; i < s->n && named < MOST_NAMED; i++) {
+    for (int i = 0; i < s->n; i++) {
         if (s->probes[i].answered)
             continue;
-        named++;
         why = why ? why : last_words(&s->probes[i]);
-        buf_printf(&list, "%s\"%.80s\"",
-                   named == 1         ? ""
-                   : named == missing ? " and "
-                                      : ", ",
-                   s->h->items[i].name);
+        if (launch_list(&list, named++, missing, MOST_NAMED))
+            buf_printf(&list, " \"%.80s\"", s->h->items[i].name);
     }
-    if (missing > named)
-        buf_printf(&list, " and %d more", missing - named);
     *e = (kv_err){0};
-    kv_err_set(e, KV_E_PEER, "launch: after %lld s host%s %s cannot be reached: %s",
+    kv_err_set(e, KV_E_PEER, "launch: after %lld s host%s%s cannot be reached: %s",
                (long long)s->o->queue_timeout, missing == 1 ? "" : "s", buf_text(&list), why);
     return e->code;
 }
@@ -415,8 +402,6 @@ int launch_job(const launch_options *o, int *code, kv_err *e)
 {
     OWN(hosts_release) launch_hosts h = {0};
     own_command c = {0};
-    if (!o->dry_run)
-        door_tell_ranks(o);
     if (o->hostfile)
         TRY(hosts_read(&h, o, e));
     TRY(mpirun_command(&c, o, &h, e));

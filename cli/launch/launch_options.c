@@ -297,21 +297,6 @@ const shell_table launch_table = {job_options, sizeof job_options / sizeof *job_
 
 /* ---- Options that exclude each other ---- */
 
-/* "ssh and mpi" */
-static void list_launchers(char text[64], unsigned by)
-{
-    int left = __builtin_popcount(by), n = 0;
-    text[0] = '\0';
-    for (int i = 0; i < LAUNCHER_NONE; i++) {
-        if (!(by & BY(i)))
-            continue;
-        n += snprintf(text + n, 64 - (size_t)n, "%s%s", launcher_names[i],
-                      --left == 0 ? ""
-                      : left == 1 ? " and "
-                                  : ", ");
-    }
-}
-
 /* Kubernetes has rules of its own. */
 static int check_name(const launch_options *o, kv_err *e)
 {
@@ -331,17 +316,19 @@ static int check_name(const launch_options *o, kv_err *e)
 /* given: the options of the command line, as they are spelled there. */
 static int check_meaning(const launch_options *o, const shell_texts *given, kv_err *e)
 {
-    char text[64];
     for (int i = 0; i < given->n; i++) {
         const char *word = given->items[i];
         size_t n = word[1] == '-' ? strcspn(word, "=") : 2;
         const shell_option *one = shell_option_find(&launch_table, word, n);
         if (!one->by || (one->by & BY(o->by)))
             continue;
-        list_launchers(text, one->by);
-        return kv_err_set(e, KV_E_USAGE,
-                          "launch: %.*s is for the launcher%s %s, and this is %s", (int)n, word,
-                          strchr(text, ' ') ? "s" : "", text, launcher_names[o->by]);
+        own_buf list = {0};
+        int all = __builtin_popcount(one->by), named = 0;
+        for (int k = 0; k < LAUNCHER_NONE; k++)
+            if (one->by & BY(k) && launch_list(&list, named++, all, all))
+                buf_printf(&list, " %s", launcher_names[k]);
+        return kv_err_set(e, KV_E_USAGE, "launch: %.*s is for the launcher%s%s, and this is %s",
+                          (int)n, word, all > 1 ? "s" : "", buf_text(&list), launcher_names[o->by]);
     }
     for (int64_t i = 0; i < o->nvariables && o->servers == 0; i++)
         if (o->variables[i].role == 's')

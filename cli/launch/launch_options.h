@@ -63,7 +63,7 @@ typedef struct launch_options {
     const char *queue, *pe;                  /* or NULL */
     int memory;                              /* MB of a rank; 0: not said */
     int cpus, gpus, slots;                   /* of a rank; ranks of a pod; 0: not said */
-    const char *image, *name, *name_space;   /* of pods, of the job; or NULL */
+    const char *image, *name, *name_space; /* of pods, of the job; or NULL; launch.c finds a name */
     const char **files;                      /* nfiles of them: what the script reads */
     int64_t nfiles, files_cap;
     launch_volume *volumes;

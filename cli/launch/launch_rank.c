@@ -297,6 +297,13 @@ static void show_module(const char *python)
     globfree(&found);
 }
 
+/* Of somebody who types a word that launch uses. */
+static int refuse(const char *word)
+{
+    fprintf(stderr, "kvctl: error[usage]: %s is for kvctl launch\n", word);
+    return EXIT_NOT_UNDERSTOOD;
+}
+
 /* launch-rank WORD...: the words of a worker; behind --python they are those of python3. A server
  * runs `kvctl serve` instead. */
 int launch_rank(int argc, char **argv)
@@ -304,10 +311,8 @@ int launch_rank(int argc, char **argv)
     static char self[] = "kvctl", serve[] = "serve", python3[] = "python3";
     static char *server[] = {self, serve, NULL};
     const char *number = getenv("OMPI_COMM_WORLD_RANK");
-    if (argc < 1 || !number) {
-        fprintf(stderr, "kvctl: error[usage]: launch-rank is for kvctl launch\n");
-        return EXIT_NOT_UNDERSTOOD;
-    }
+    if (argc < 1 || !number)
+        return refuse("launch-rank");
     bool serves = is_server(atoi(number));
     variables_take(serves ? 's' : 'w');
     watch w = {.folder = getenv("KVSTORE_RUN_DIR"),
@@ -342,10 +347,8 @@ int launch_rank(int argc, char **argv)
 int launch_tell(int argc, char **argv)
 {
     const char *folder = getenv("KVSTORE_RUN_DIR");
-    if (argc != 3 || !folder) {
-        fprintf(stderr, "kvctl: error[usage]: launch-tell is for kvctl launch\n");
-        return EXIT_NOT_UNDERSTOOD;
-    }
+    if (argc != 3 || !folder)
+        return refuse("launch-tell");
     /* what is written while a watcher removes it would stay, and watchers wait for the lock */
     own_fd held = folder_hold_existing(folder);
     if (held >= 0)
@@ -361,10 +364,8 @@ int launch_ssh(int argc, char **argv)
 {
     char text[16];
     int status = 0;
-    if (argc < 1) {
-        fprintf(stderr, "kvctl: error[usage]: launch-ssh is for kvctl launch\n");
-        return EXIT_NOT_UNDERSTOOD;
-    }
+    if (argc < 1)
+        return refuse("launch-ssh");
     pid_t pid = getenv("KVSTORE_RUN_DIR") ? fork() : 0; /* without it there is no launch */
     if (pid == 0) {
         prctl(PR_SET_PDEATHSIG, SIGTERM);

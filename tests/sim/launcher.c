@@ -28,11 +28,6 @@ static struct {
     int again; /* attempts of this launch before */
 } run;
 
-void sim_door_tell_ranks(const launch_options *o)
-{
-    (void)o;
-}
-
 int sim_door_open(launch_door *d, const launch_options *o, kv_err *e)
 {
     (void)o, (void)e;

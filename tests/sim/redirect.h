@@ -49,7 +49,6 @@
 #define terminal_say sim_say
 
 /* Nobody attaches to a simulated job. */
-#define door_tell_ranks sim_door_tell_ranks
 #define door_open sim_door_open
 #define door_look sim_door_look
 #define door_close sim_door_close

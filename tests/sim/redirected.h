@@ -44,7 +44,6 @@ int sim_mpirun_tell_command(launch_command *c, const launch_options *o, const la
 __attribute__((format(printf, 1, 2))) void sim_say(const char *fmt, ...);
 
 /* The way into a job, which nobody takes (launcher.c). */
-void sim_door_tell_ranks(const launch_options *o);
 int sim_door_open(launch_door *d, const launch_options *o, kv_err *e);
 void sim_door_look(launch_door *d, struct job *j);
 void sim_door_close(launch_door *d);
