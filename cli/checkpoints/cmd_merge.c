@@ -143,8 +143,7 @@ static int find_by_word(session *s, const source *src, const ast *at, const char
         return copy ? find_in_text(s, TEXT_NAME, copy, n, f, e) : KV_E_MEMORY;
     }
     if (!there)
-        f->src = (source){
-            .name = TEXT_NAME, .text = text, .len = (uint32_t)n, .line = 1, .col = 1};
+        f->src = (source){.name = TEXT_NAME, .text = text, .len = (uint32_t)n, .line = 1, .col = 1};
     int rc = parse(f, e);
     if (rc && *text == '{' && !strchr(text, '}'))
         kv_err_hint(e, "merge '{ … }' A B: quotes keep a shell from cutting the rule");

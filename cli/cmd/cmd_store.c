@@ -636,12 +636,11 @@ static int call_with_pairs(session *s, const ast *call, bool single, call_outs t
     TRY(make_pairs(s, call, store, &keys, single, to == IN_PLACE, &p, e));
     TRY(command_keys(s, &keys, out, e));
     pairs_warn_twice(&p, s, call->kid[1]);
-    TRY(into                             ? pairs_into(&outs, s, into, &keys, e)
+    TRY(into                           ? pairs_into(&outs, s, into, &keys, e)
         : to != NO_OUTS && !p.in_place ? result_outs(store, &keys, &p, &outs, out, e)
-                                         : KV_OK);
+                                       : KV_OK);
     explainer x = {0};
-    int rc =
-        explain_begin(&x, s, command_name(call), store, &keys, &p, p.in_place ? &p : &outs, e);
+    int rc = explain_begin(&x, s, command_name(call), store, &keys, &p, p.in_place ? &p : &outs, e);
     if (rc == KV_OK && x.makes_call &&
         (rc = run ? run(store, p.keys, p.n, p.arrays, outs.keys, outs.n, outs.arrays, &how, e)
                   : (single ? kv_init : kv_push)(store, p.keys, p.n, p.arrays, &how, e))) {

@@ -475,8 +475,8 @@ static void tell_cluster_init(followed_key *t)
     int workers = kv_num_workers(t->x->store);
     bool keeps = keeps_values(t->x->store);
     buf_add(step(t), "the value of worker 0 counts");
-    buf_add(&t->out, keeps ? ", and goes to the server that keeps the key\n"
-                          : ", and all get it\n");
+    buf_add(&t->out,
+            keeps ? ", and goes to the server that keeps the key\n" : ", and all get it\n");
     if (workers > 1) {
         add_workers(step(t), workers, 0);
         buf_add(&t->out, workers == 2 ? " waits" : " wait");
