@@ -9,6 +9,7 @@
 #include "base/num.h"
 #include "checkpoints/checkpoints.h"
 #include "checkpoints/choose.h"
+#include "checkpoints/outputs.h"
 #include "session/result.h"
 #include "session/unit.h"
 #include "tensors/tensor_stat.h"
@@ -196,13 +197,11 @@ static int fold_keys(const listing *l, rows *table, buf *text, kv_err *e)
 /* ---- The command ----------------------------------------------------------------------------- */
 
 /* The last line, which --json has as `about`. */
-static int add_totals(const listing *l, rows *totals, buf *text, kv_err *e)
+static int add_totals(const listing *l, result *out, buf *text, kv_err *e)
 {
-    static const rows_column pair[] = {{"name", NULL}, {"value", NULL}};
     int64_t sums[3] = {l->n, 0, 0}, nothers;
     const char *others, *model;
     static const char *const names[] = {"key", "element", "byte"};
-    *totals = (rows){pair, 2, NULL, 0, 0};
     for (int64_t i = 0; i < l->n; i++) {
         sums[1] += checkpoint_at(l->file, l->keys[i])->elements;
         sums[2] += checkpoint_at(l->file, l->keys[i])->bytes;
@@ -212,8 +211,7 @@ static int add_totals(const listing *l, rows *totals, buf *text, kv_err *e)
         snprintf(plural, sizeof plural, "%ss", names[i]);
         buf_printf(text, "%s%lld %s", i ? ", " : "", (long long)sums[i],
                    sums[i] == 1 ? names[i] : plural);
-        TRY(rows_add_text(totals, plural, e));
-        TRY(rows_add(totals, value_int(sums[i]), e));
+        TRY(about_add(out, plural, value_int(sums[i]), e));
     }
     nothers = checkpoint_others(l->file, &others, &model);
     if (nothers && !l->all)
@@ -245,7 +243,7 @@ static int list_file(session *s, const ast *call, const word *path, choice *chos
                : list_keys(&l, places, &out->entries, e));
     if (!folded)
         TRY(rows_print(&text, &out->entries, e));
-    TRY(add_totals(&l, &out->summary, &text, e));
+    TRY(add_totals(&l, out, &text, e));
     return result_text(out, &text, KV_OK, e);
 }
 

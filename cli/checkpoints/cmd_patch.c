@@ -45,13 +45,6 @@ int patches_check_place(const session *s, const word *to, const checkpoint *from
     return KV_OK;
 }
 
-/* The columns of that table. */
-static rows patches_table(void)
-{
-    static const rows_column columns[] = {{"key", "key"}, {"state", "state"}};
-    return (rows){columns, 2, NULL, 0, 0};
-}
-
 /* Ends a command with its table, or without a text where the table is empty. */
 static int patches_end(rows *table, int rc, result *out, kv_err *e)
 {
@@ -76,9 +69,11 @@ static int answer(const patch_misfits *wrong, result *out, kv_err *e)
  * result, and e is cleared; else returns code. */
 static int patches_refuse(const patch_misfits *wrong, rows *table, int rc, result *out, kv_err *e)
 {
+    static const rows_column columns[] = {{"key", "key"}, {"state", "state"}};
     if (rc != KV_E_ASSERT || wrong->n == 0)
         return rc;
     TRY(answer(wrong, out, e));
+    *table = (rows){columns, 2, NULL, 0, 0};
     for (int64_t i = 0; i < wrong->n; i++) {
         const char *name = wrong->items[i].name; /* goes with the files */
         name = arena_text(&out->names, name, strlen(name), e);
@@ -164,7 +159,7 @@ static int patch_words(session *s, const ast *call, rows *table, result *out, kv
 
 int cmd_patch(session *s, const ast *call, result *out, kv_err *e)
 {
-    rows table = patches_table();
+    rows table = {0};
     return patches_end(&table, patch_words(s, call, &table, out, e), out, e);
 }
 
@@ -256,7 +251,7 @@ static int apply_words(request *r, rows *table, kv_err *e)
 
 int cmd_apply(session *s, const ast *call, result *out, kv_err *e)
 {
-    rows table = patches_table();
+    rows table = {0};
     request r = {.o = {.s = s, .call = call, .out = out}};
     int rc = apply_words(&r, &table, e);
     if (rc)
