@@ -550,10 +550,10 @@ static void begin_key(followed_key *t)
     tell_before(t);
 }
 
-/* Hands the text to the listener. */
-static void put_out(session *s, buf *text, bool trial)
+/* Hands the text to the listener: of a trial that is the command. */
+static void put_out(session *s, buf *text)
 {
-    if (trial) {
+    if (s->explanation) {
         buf_put(s->explanation, buf_text(text), text->len);
     } else {
         fflush(stdout);
@@ -577,7 +577,6 @@ int explain_begin(explainer *x, session *s, const char *what, kv *store, const k
     if (!x->on) /* the rest is not looked at */
         return KV_OK;
     *x = (explainer){.on = true,
-                     .trial = s->explanation != NULL,
                      .makes_call = true,
                      .s = s,
                      .store = store,
@@ -592,7 +591,7 @@ int explain_begin(explainer *x, session *s, const char *what, kv *store, const k
                           kv_type(store));
     bool cluster = cluster_type(store), pushes = strncmp(what, "push", 4) == 0;
     bool compressed = compression_of(store, how) != NULL;
-    if (x->trial && kv_in_transaction(store)) {
+    if (s->explanation && kv_in_transaction(store)) {
         kv_err_set(e, KV_E_VALUE, "a transaction is open, and explaining a command needs one");
         return kv_err_hint(e, "commit or rollback first; `explain on` explains inside of one");
     }
@@ -607,8 +606,8 @@ int explain_begin(explainer *x, session *s, const char *what, kv *store, const k
         note_lack(&t->out, &why);
         begin_key(t);
     }
-    x->makes_call = !x->trial || can(store, "transactions");
-    x->begun = x->trial && x->makes_call && kv_begin(store, e) == KV_OK;
+    x->makes_call = !s->explanation || can(store, "transactions");
+    x->begun = s->explanation && x->makes_call && kv_begin(store, e) == KV_OK;
     return e->code;
 }
 
@@ -628,7 +627,7 @@ int explain_end(explainer *x, kv_err *e)
             buf_printf(&text, "and so on for %lld more key%s\n", (long long)more,
                        more == 1 ? "" : "s");
         if (buf_check(&text, e) == KV_OK)
-            put_out(x->s, &text, x->trial);
+            put_out(x->s, &text);
     }
     for (; x->n > 0; x->n--) {
         kv_array_unref(x->followed[x->n - 1].before);
@@ -656,7 +655,7 @@ bool explain_barrier(session *s, kv *store)
     } else {
         buf_add(&text, "there is one worker, so nobody waits\n");
     }
-    put_out(s, &text, s->explanation != NULL);
+    put_out(s, &text);
     return !s->explanation;
 }
 
