@@ -177,8 +177,7 @@ int choose_open_word(session *s, const word *file, bool all, checkpoint **c, kv_
 int choose_open_tensors(session *s, const word *file, checkpoint **c, kv_err *e)
 {
     const char *names, *model;
-    if (checkpoint_open(c, file->text, &(checkpoint_options){.weights = true}, e))
-        return unit_at(s, file->at, e);
+    TRY(choose_open_word(s, file, false, c, e));
     int64_t n = checkpoint_others(*c, &names, &model);
     if (n > 0)
         session_note(s, "left out %lld %s: %s%s", (long long)n,
