@@ -32,8 +32,6 @@ void first_names_hint(const first_names *f, kv_err *e);
 /* Begins zeroed; there is nothing to release. */
 typedef struct choice {
     words globs, excluded;
-    bool *matched;  /* of globs: a key matched it */
-    bool *left_out; /* of excluded: the same */
     first_names seen;
     bool any;       /* a key was taken */
     int64_t n;      /* of the last file: how many were, for check */

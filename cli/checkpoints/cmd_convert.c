@@ -534,7 +534,7 @@ static int save_whole(session *s, kv *store, const char *path, kv_err *e)
 int cmd_save(session *s, const ast *call, result *out, kv_err *e)
 {
     kv *store;
-    target o = {.s = s, .call = call, .out = out, .to = {NULL, call->kid[0]}};
+    target o = {.s = s, .call = call, .out = out, .to.at = call->kid[0]};
     if (session_store(s, &store, e) ||
         !(o.to.text = eval_file(s, call->kid[0], "a store stands", out, e)))
         return e->code;

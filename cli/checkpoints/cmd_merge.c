@@ -602,7 +602,7 @@ static int check_patterns(merging *m, kv_err *e)
 {
     for (int64_t i = 0; i < m->o.chosen.globs.n; i++) {
         const word *w = &m->o.chosen.globs.items[i];
-        if (m->o.chosen.matched[i])
+        if (w->matched)
             continue;
         if (strcmp(w->text, "-") == 0 || checkpoint_stands(w->text)) {
             unit_err(m->o.s, w->at, e, KV_E_USAGE, "no name matches \"%s\", which is a file",

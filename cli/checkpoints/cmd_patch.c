@@ -143,8 +143,8 @@ static int patch_words(session *s, const ast *call, rows *table, result *out, kv
     bool chain = command_option_of(call, "chain") != NULL;
     TRY(eval_words(s, call->kid[0], "a path", out, &w, e));
     TRY(check_words(s, call, &w, chain, e));
-    word to = {eval_option_word(s, call, "out", "a path", out, e),
-               command_option_of(call, "out")};
+    word to = {.text = eval_option_word(s, call, "out", "a path", out, e),
+               .at = command_option_of(call, "out")};
     if (!to.text)
         return e->code;
     if (safe_write(s, to.text, e))
@@ -184,7 +184,7 @@ static int read_words(request *r, kv_err *e)
     r->base = r->all.items[r->all.n - 1];
     const ast *in_place = command_option_of(o->call, "in-place");
     r->in_place = in_place != NULL;
-    o->to = (word){r->base.text, command_option_of(o->call, "out")};
+    o->to = (word){.text = r->base.text, .at = command_option_of(o->call, "out")};
     if (in_place && o->to.at)
         return unit_err(o->s, o->to.at, e, KV_E_USAGE, "--out or --in-place, not both");
     if (!in_place && !o->to.at) {
