@@ -9,9 +9,8 @@
 #include "term/terminal.h"
 
 /* Long work, a call that has progress_bytes as its callback, under a bar; gives what the call
- * returns. total: of bytes, 0 when it is not known. */
-#define PROGRESS(name, total, call)                                                                \
-    (progress_begin(name, total, PROGRESS_BYTES), progress_after(call))
+ * returns. */
+#define PROGRESS(name, call) (progress_begin(name, 0, PROGRESS_BYTES), progress_after(call))
 static inline int progress_after(int rc)
 {
     progress_end();

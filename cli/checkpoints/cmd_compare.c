@@ -37,9 +37,8 @@ static int make_hashes(hashing *h, kv_err *e)
     h->hashes = mem_alloc(h->n, sizeof *h->hashes, e);
     if (!h->hashes)
         return KV_E_MEMORY;
-    return PROGRESS(
-        "hash", 0,
-        tensor_hash_all(h->hashes, h->file, h->keys, h->n, h->kind, progress_bytes, NULL, e));
+    return PROGRESS("hash", tensor_hash_all(h->hashes, h->file, h->keys, h->n, h->kind,
+                                            progress_bytes, NULL, e));
 }
 
 static const char *name_of(const hashing *h, int64_t i)
@@ -508,7 +507,7 @@ int cmd_diff(session *s, const ast *call, result *out, kv_err *e)
     TRY(pair_keys(s, call, &x, &chosen, out, e));
     for (int64_t i = 0; i < x.n && o.tolerance; i++)
         TRY(check_scales(s, call, &x, i, e));
-    if (PROGRESS("diff", 0,
+    if (PROGRESS("diff",
                  tensor_diffs(x.pairs, x.n, x.files[0], x.files[1], &o, progress_bytes, NULL, e)))
         return unit_at(s, call, e);
     int64_t differ = 0;

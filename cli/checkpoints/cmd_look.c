@@ -396,7 +396,7 @@ static int stat_file(session *s, const ast *call, const word *path, choice *chos
     TRY(check_numbers(s, path, file, keys, n, e));
     if (!(stats = mem_alloc(n, sizeof *stats, e)))
         return KV_E_MEMORY;
-    int rc = PROGRESS("stat", 0, tensor_stats(stats, file, keys, n, progress_bytes, NULL, e));
+    int rc = PROGRESS("stat", tensor_stats(stats, file, keys, n, progress_bytes, NULL, e));
     if (rc)
         return unit_at(s, path->at, e);
     for (int64_t i = 0; i < n && rc == KV_OK; i++) {
@@ -578,7 +578,7 @@ static int check_values(session *s, findings *f, checkpoint *c, int64_t *keys, i
                      "\"%.200s\" (%s)",
                      (long long)blocks, (long long)looked, quantised->name,
                      tensor_info_type(quantised));
-    int rc = PROGRESS("check", 0, tensor_check_all(values, c, keys, n, progress_bytes, NULL, &why));
+    int rc = PROGRESS("check", tensor_check_all(values, c, keys, n, progress_bytes, NULL, &why));
     if (rc == KV_E_FORMAT || rc == KV_E_UNSUPPORTED)
         return check_each(f, c, keys, n, e);
     if (rc)

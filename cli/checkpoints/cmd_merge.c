@@ -790,7 +790,7 @@ static int merge_all(merging *m, kv_err *e)
     target_plan_files(o, folder);
     if (m->widens && !o->beside.dtype)
         o->beside.dtype = folder_files_dtype(TENSOR_BF16);
-    if (PROGRESS("merge", 0, merge_run(all, o->to.text, &o->how, e)))
+    if (PROGRESS("merge", merge_run(all, o->to.text, &o->how, e)))
         return unit_at(o->s, o->to.at, e);
     choose_tell_decoded(o->s, &values, NULL);
     tell_narrowed(m);

@@ -109,7 +109,7 @@ static int make(session *s, const words *w, const word *to, patch_summary *made,
     TRY(patches_check_place(s, to, b, e));
     if (s->dry_run)
         return KV_OK;
-    return PROGRESS("patch", 0, patch_make(to->text, a, b, &o, made, e));
+    return PROGRESS("patch", patch_make(to->text, a, b, &o, made, e));
 }
 
 static int join(session *s, const words *w, const word *to, patch_summary *made, rows *table,
@@ -121,7 +121,7 @@ static int join(session *s, const words *w, const word *to, patch_summary *made,
     OWN(patches_release) patches p = {0};
     own_misfits wrong = {0};
     TRY(patches_open(s, w, w->n, &p, e));
-    int rc = PROGRESS("patch", 0, patch_join(to->text, p.items, p.n, &o, made, &wrong, e));
+    int rc = PROGRESS("patch", patch_join(to->text, p.items, p.n, &o, made, &wrong, e));
     return patches_refuse(&wrong, table, rc, out, e);
 }
 
@@ -211,8 +211,7 @@ static int apply_to(request *r, const patches *p, const patch_options *how, patc
     target *o = &r->o;
     TRY(choose_open_word(o->s, &r->base, false, &a, e));
     target_plan_files(o, a);
-    int rc =
-        PROGRESS("apply", 0, patch_apply(o->to.text, p->items, p->n, a, &o->how, how, wrong, e));
+    int rc = PROGRESS("apply", patch_apply(o->to.text, p->items, p->n, a, &o->how, how, wrong, e));
     o->beside.from = how->check_only ? NULL : o->beside.from;
     return target_release(o, rc, e);
 }
@@ -222,9 +221,8 @@ static int apply_in_place(request *r, const patches *p, const patch_options *how
 {
     session *s = r->o.s;
     patch_place place = PATCH_IN_PLACE;
-    int rc = PROGRESS("apply", 0,
-                      patch_apply_in_place(r->base.text, p->items, p->n, r->o.how.shard_bytes, how,
-                                           &place, wrong, e));
+    int rc = PROGRESS("apply", patch_apply_in_place(r->base.text, p->items, p->n,
+                                                    r->o.how.shard_bytes, how, &place, wrong, e));
     if (!rc && place == PATCH_ALREADY)
         session_note(s, "%s is what %s makes already", r->base.text,
                      patch_name(p->items[p->n - 1]));
