@@ -36,38 +36,35 @@ void first_names_hint(const first_names *f, kv_err *e)
 int choose_read(session *s, const ast *call, const ast *globs, result *out, choice *c, kv_err *e)
 {
     TRY(eval_words(s, globs, "a pattern", out, &c->globs, e));
-    TRY(eval_option_words(s, call, "exclude", "a pattern", out, &c->excluded, e));
-    size_t patterns = (size_t)(c->globs.n + c->excluded.n);
-    c->matched = arena_alloc(&out->names, patterns * sizeof *c->matched, e);
-    c->left_out = c->matched ? c->matched + c->globs.n : NULL;
-    return c->matched ? KV_OK : KV_E_MEMORY;
+    return eval_option_words(s, call, "exclude", "a pattern", out, &c->excluded, e);
 }
 
 bool choose_takes(choice *c, const char *key)
 {
     bool taken = c->globs.n == 0;
     first_names_add(&c->seen, key);
+    /* all of them are tried, since each must match a key */
     for (int64_t i = 0; i < c->globs.n; i++) {
-        /* All of them are tried, since each must match a key. */
-        if ((!taken || !c->matched[i]) && fnmatch(c->globs.items[i].text, key, 0) == 0)
-            taken = c->matched[i] = true;
+        word *w = &c->globs.items[i];
+        if ((!taken || !w->matched) && fnmatch(w->text, key, 0) == 0)
+            taken = w->matched = true;
     }
     for (int64_t i = 0; i < c->excluded.n; i++) {
-        if ((!taken && c->left_out[i]) || fnmatch(c->excluded.items[i].text, key, 0) != 0)
-            continue;
-        taken = false;
-        c->left_out[i] = true;
+        word *w = &c->excluded.items[i];
+        bool matches = (taken || !w->matched) && fnmatch(w->text, key, 0) == 0;
+        w->matched |= matches;
+        taken &= !matches;
     }
     c->any |= taken;
     return taken;
 }
 
-static int check_matched(const session *s, const words *patterns, const bool *matched,
-                         const first_names *seen, kv_err *e)
+static int check_matched(const session *s, const words *patterns, const first_names *seen,
+                         kv_err *e)
 {
     for (int64_t i = 0; i < patterns->n; i++) {
         const word *w = &patterns->items[i];
-        if (matched[i])
+        if (w->matched)
             continue;
         unit_err(s, w->at, e, KV_E_KEY, "no name matches \"%s\"", w->text);
         if (!strpbrk(w->text, "*?["))
@@ -82,8 +79,8 @@ int choose_check(const session *s, const choice *c, kv_err *e)
 {
     if (c->goes_on)
         return KV_OK;
-    TRY(check_matched(s, &c->globs, c->matched, &c->seen, e));
-    return check_matched(s, &c->excluded, c->left_out, &c->seen, e);
+    TRY(check_matched(s, &c->globs, &c->seen, e));
+    return check_matched(s, &c->excluded, &c->seen, e);
 }
 
 int choose_check_some(const session *s, const choice *c, kv_err *e)
@@ -165,7 +162,7 @@ int choose_check_all_scales(session *s, const ast *call, const ast *argument, ch
 int choose_open(session *s, const ast *argument, bool all, result *out, checkpoint **c, kv_err *e)
 {
     const char *path = eval_word(s, argument, "a path", out, e);
-    return path ? choose_open_word(s, &(word){path, argument}, all, c, e) : e->code;
+    return path ? choose_open_word(s, &(word){.text = path, .at = argument}, all, c, e) : e->code;
 }
 
 int choose_open_word(session *s, const word *file, bool all, checkpoint **c, kv_err *e)
@@ -177,8 +174,7 @@ int choose_open_word(session *s, const word *file, bool all, checkpoint **c, kv_
 int choose_open_tensors(session *s, const word *file, checkpoint **c, kv_err *e)
 {
     const char *names, *model;
-    if (checkpoint_open(c, file->text, &(checkpoint_options){.weights = true}, e))
-        return unit_at(s, file->at, e);
+    TRY(choose_open_word(s, file, false, c, e));
     int64_t n = checkpoint_others(*c, &names, &model);
     if (n > 0)
         session_note(s, "left out %lld %s: %s%s", (long long)n,

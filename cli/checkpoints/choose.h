@@ -9,9 +9,8 @@
 #include "term/terminal.h"
 
 /* Long work, a call that has progress_bytes as its callback, under a bar; gives what the call
- * returns. total: of bytes, 0 when it is not known. */
-#define PROGRESS(name, total, call)                                                                \
-    (progress_begin(name, total, PROGRESS_BYTES), progress_after(call))
+ * returns. */
+#define PROGRESS(name, call) (progress_begin(name, 0, PROGRESS_BYTES), progress_after(call))
 static inline int progress_after(int rc)
 {
     progress_end();
@@ -32,8 +31,6 @@ void first_names_hint(const first_names *f, kv_err *e);
 /* Begins zeroed; there is nothing to release. */
 typedef struct choice {
     words globs, excluded;
-    bool *matched;  /* of globs: a key matched it */
-    bool *left_out; /* of excluded: the same */
     first_names seen;
     bool any;       /* a key was taken */
     int64_t n;      /* of the last file: how many were, for check */

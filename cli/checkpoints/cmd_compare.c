@@ -37,9 +37,8 @@ static int make_hashes(hashing *h, kv_err *e)
     h->hashes = mem_alloc(h->n, sizeof *h->hashes, e);
     if (!h->hashes)
         return KV_E_MEMORY;
-    return PROGRESS(
-        "hash", 0,
-        tensor_hash_all(h->hashes, h->file, h->keys, h->n, h->kind, progress_bytes, NULL, e));
+    return PROGRESS("hash", tensor_hash_all(h->hashes, h->file, h->keys, h->n, h->kind,
+                                            progress_bytes, NULL, e));
 }
 
 static const char *name_of(const hashing *h, int64_t i)
@@ -165,7 +164,6 @@ typedef struct both {
     checkpoint *files[2];
     tensor_difference *pairs;
     int64_t n;
-    int64_t nsame;
     bool by_key;
 } both;
 
@@ -509,11 +507,12 @@ int cmd_diff(session *s, const ast *call, result *out, kv_err *e)
     TRY(pair_keys(s, call, &x, &chosen, out, e));
     for (int64_t i = 0; i < x.n && o.tolerance; i++)
         TRY(check_scales(s, call, &x, i, e));
-    if (PROGRESS("diff", 0,
+    if (PROGRESS("diff",
                  tensor_diffs(x.pairs, x.n, x.files[0], x.files[1], &o, progress_bytes, NULL, e)))
         return unit_at(s, call, e);
+    int64_t differ = 0;
     for (int64_t i = 0; i < x.n; i++)
-        x.nsame += x.pairs[i].state == DIFF_SAME;
+        differ += x.pairs[i].state != DIFF_SAME;
     if (o.tolerance)
         tell_decoded(s, call, &x);
     if (!o.brief && !o.tolerance)
@@ -521,7 +520,7 @@ int cmd_diff(session *s, const ast *call, result *out, kv_err *e)
     if (!o.brief)
         TRY(tell_left_out(s, &x, out, e));
     TRY(add_rows(&table, &x, o.brief, folded, top, e));
-    TRY(result_answer(out, x.nsame == x.n, e, "%lld of %lld keys differ",
-                      (long long)(x.n - x.nsame), (long long)x.n));
+    TRY(result_answer(out, differ == 0, e, "%lld of %lld keys differ", (long long)differ,
+                      (long long)x.n));
     return result_table(out, &(buf){0}, &table, KV_OK, e);
 }

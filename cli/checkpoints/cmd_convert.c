@@ -250,7 +250,7 @@ static int convert_all(plan *p, kv_err *e)
     const decoded values = count_decoded(p, &type);
     o->beside.unquantised = values.scaled > 0 && !keeps_codes(p);
     target_plan_files(o, folder);
-    if (PROGRESS("convert", 0, conversion_run(&c, o->to.text, &o->how, e)))
+    if (PROGRESS("convert", conversion_run(&c, o->to.text, &o->how, e)))
         return unit_at(o->s, o->to.at, e);
     choose_tell_decoded(o->s, &values, type);
     return target_end(o, e);
@@ -484,7 +484,7 @@ static int save_patch_from(target *o, kv *store, checkpoint *a, kv_err *e)
     for (int64_t i = 0; i < v.n; i++)
         TRY(tensors_convert(&t, &v, i, &o->lost, e));
     TRY(checkpoint_of_memory(&b, t.items, t.data, t.n, o->metadata, o->nmetadata, "the store", e));
-    TRY(PROGRESS("save", 0, patch_make(o->to.text, a, b, &how, NULL, e)));
+    TRY(PROGRESS("save", patch_make(o->to.text, a, b, &how, NULL, e)));
     return target_end(o, e);
 }
 
@@ -534,7 +534,7 @@ static int save_whole(session *s, kv *store, const char *path, kv_err *e)
 int cmd_save(session *s, const ast *call, result *out, kv_err *e)
 {
     kv *store;
-    target o = {.s = s, .call = call, .out = out, .to = {NULL, call->kid[0]}};
+    target o = {.s = s, .call = call, .out = out, .to.at = call->kid[0]};
     if (session_store(s, &store, e) ||
         !(o.to.text = eval_file(s, call->kid[0], "a store stands", out, e)))
         return e->code;

@@ -9,6 +9,7 @@
 #include "base/num.h"
 #include "checkpoints/checkpoints.h"
 #include "checkpoints/choose.h"
+#include "checkpoints/outputs.h"
 #include "session/result.h"
 #include "session/unit.h"
 #include "tensors/tensor_stat.h"
@@ -196,13 +197,11 @@ static int fold_keys(const listing *l, rows *table, buf *text, kv_err *e)
 /* ---- The command ----------------------------------------------------------------------------- */
 
 /* The last line, which --json has as `about`. */
-static int add_totals(const listing *l, rows *totals, buf *text, kv_err *e)
+static int add_totals(const listing *l, result *out, buf *text, kv_err *e)
 {
-    static const rows_column pair[] = {{"name", NULL}, {"value", NULL}};
     int64_t sums[3] = {l->n, 0, 0}, nothers;
     const char *others, *model;
     static const char *const names[] = {"key", "element", "byte"};
-    *totals = (rows){pair, 2, NULL, 0, 0};
     for (int64_t i = 0; i < l->n; i++) {
         sums[1] += checkpoint_at(l->file, l->keys[i])->elements;
         sums[2] += checkpoint_at(l->file, l->keys[i])->bytes;
@@ -212,8 +211,7 @@ static int add_totals(const listing *l, rows *totals, buf *text, kv_err *e)
         snprintf(plural, sizeof plural, "%ss", names[i]);
         buf_printf(text, "%s%lld %s", i ? ", " : "", (long long)sums[i],
                    sums[i] == 1 ? names[i] : plural);
-        TRY(rows_add_text(totals, plural, e));
-        TRY(rows_add(totals, value_int(sums[i]), e));
+        TRY(about_add(out, plural, value_int(sums[i]), e));
     }
     nothers = checkpoint_others(l->file, &others, &model);
     if (nothers && !l->all)
@@ -245,7 +243,7 @@ static int list_file(session *s, const ast *call, const word *path, choice *chos
                : list_keys(&l, places, &out->entries, e));
     if (!folded)
         TRY(rows_print(&text, &out->entries, e));
-    TRY(add_totals(&l, &out->summary, &text, e));
+    TRY(add_totals(&l, out, &text, e));
     return result_text(out, &text, KV_OK, e);
 }
 
@@ -398,7 +396,7 @@ static int stat_file(session *s, const ast *call, const word *path, choice *chos
     TRY(check_numbers(s, path, file, keys, n, e));
     if (!(stats = mem_alloc(n, sizeof *stats, e)))
         return KV_E_MEMORY;
-    int rc = PROGRESS("stat", 0, tensor_stats(stats, file, keys, n, progress_bytes, NULL, e));
+    int rc = PROGRESS("stat", tensor_stats(stats, file, keys, n, progress_bytes, NULL, e));
     if (rc)
         return unit_at(s, path->at, e);
     for (int64_t i = 0; i < n && rc == KV_OK; i++) {
@@ -580,7 +578,7 @@ static int check_values(session *s, findings *f, checkpoint *c, int64_t *keys, i
                      "\"%.200s\" (%s)",
                      (long long)blocks, (long long)looked, quantised->name,
                      tensor_info_type(quantised));
-    int rc = PROGRESS("check", 0, tensor_check_all(values, c, keys, n, progress_bytes, NULL, &why));
+    int rc = PROGRESS("check", tensor_check_all(values, c, keys, n, progress_bytes, NULL, &why));
     if (rc == KV_E_FORMAT || rc == KV_E_UNSUPPORTED)
         return check_each(f, c, keys, n, e);
     if (rc)

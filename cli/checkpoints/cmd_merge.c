@@ -143,8 +143,7 @@ static int find_by_word(session *s, const source *src, const ast *at, const char
         return copy ? find_in_text(s, TEXT_NAME, copy, n, f, e) : KV_E_MEMORY;
     }
     if (!there)
-        f->src = (source){
-            .name = TEXT_NAME, .text = text, .len = (uint32_t)n, .line = 1, .col = 1};
+        f->src = (source){.name = TEXT_NAME, .text = text, .len = (uint32_t)n, .line = 1, .col = 1};
     int rc = parse(f, e);
     if (rc && *text == '{' && !strchr(text, '}'))
         kv_err_hint(e, "merge '{ … }' A B: quotes keep a shell from cutting the rule");
@@ -603,7 +602,7 @@ static int check_patterns(merging *m, kv_err *e)
 {
     for (int64_t i = 0; i < m->o.chosen.globs.n; i++) {
         const word *w = &m->o.chosen.globs.items[i];
-        if (m->o.chosen.matched[i])
+        if (w->matched)
             continue;
         if (strcmp(w->text, "-") == 0 || checkpoint_stands(w->text)) {
             unit_err(m->o.s, w->at, e, KV_E_USAGE, "no name matches \"%s\", which is a file",
@@ -791,7 +790,7 @@ static int merge_all(merging *m, kv_err *e)
     target_plan_files(o, folder);
     if (m->widens && !o->beside.dtype)
         o->beside.dtype = folder_files_dtype(TENSOR_BF16);
-    if (PROGRESS("merge", 0, merge_run(all, o->to.text, &o->how, e)))
+    if (PROGRESS("merge", merge_run(all, o->to.text, &o->how, e)))
         return unit_at(o->s, o->to.at, e);
     choose_tell_decoded(o->s, &values, NULL);
     tell_narrowed(m);

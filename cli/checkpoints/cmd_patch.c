@@ -45,13 +45,6 @@ int patches_check_place(const session *s, const word *to, const checkpoint *from
     return KV_OK;
 }
 
-/* The columns of that table. */
-static rows patches_table(void)
-{
-    static const rows_column columns[] = {{"key", "key"}, {"state", "state"}};
-    return (rows){columns, 2, NULL, 0, 0};
-}
-
 /* Ends a command with its table, or without a text where the table is empty. */
 static int patches_end(rows *table, int rc, result *out, kv_err *e)
 {
@@ -76,9 +69,11 @@ static int answer(const patch_misfits *wrong, result *out, kv_err *e)
  * result, and e is cleared; else returns code. */
 static int patches_refuse(const patch_misfits *wrong, rows *table, int rc, result *out, kv_err *e)
 {
+    static const rows_column columns[] = {{"key", "key"}, {"state", "state"}};
     if (rc != KV_E_ASSERT || wrong->n == 0)
         return rc;
     TRY(answer(wrong, out, e));
+    *table = (rows){columns, 2, NULL, 0, 0};
     for (int64_t i = 0; i < wrong->n; i++) {
         const char *name = wrong->items[i].name; /* goes with the files */
         name = arena_text(&out->names, name, strlen(name), e);
@@ -114,7 +109,7 @@ static int make(session *s, const words *w, const word *to, patch_summary *made,
     TRY(patches_check_place(s, to, b, e));
     if (s->dry_run)
         return KV_OK;
-    return PROGRESS("patch", 0, patch_make(to->text, a, b, &o, made, e));
+    return PROGRESS("patch", patch_make(to->text, a, b, &o, made, e));
 }
 
 static int join(session *s, const words *w, const word *to, patch_summary *made, rows *table,
@@ -126,7 +121,7 @@ static int join(session *s, const words *w, const word *to, patch_summary *made,
     OWN(patches_release) patches p = {0};
     own_misfits wrong = {0};
     TRY(patches_open(s, w, w->n, &p, e));
-    int rc = PROGRESS("patch", 0, patch_join(to->text, p.items, p.n, &o, made, &wrong, e));
+    int rc = PROGRESS("patch", patch_join(to->text, p.items, p.n, &o, made, &wrong, e));
     return patches_refuse(&wrong, table, rc, out, e);
 }
 
@@ -148,8 +143,8 @@ static int patch_words(session *s, const ast *call, rows *table, result *out, kv
     bool chain = command_option_of(call, "chain") != NULL;
     TRY(eval_words(s, call->kid[0], "a path", out, &w, e));
     TRY(check_words(s, call, &w, chain, e));
-    word to = {eval_option_word(s, call, "out", "a path", out, e),
-               command_option_of(call, "out")};
+    word to = {.text = eval_option_word(s, call, "out", "a path", out, e),
+               .at = command_option_of(call, "out")};
     if (!to.text)
         return e->code;
     if (safe_write(s, to.text, e))
@@ -164,7 +159,7 @@ static int patch_words(session *s, const ast *call, rows *table, result *out, kv
 
 int cmd_patch(session *s, const ast *call, result *out, kv_err *e)
 {
-    rows table = patches_table();
+    rows table = {0};
     return patches_end(&table, patch_words(s, call, &table, out, e), out, e);
 }
 
@@ -189,7 +184,7 @@ static int read_words(request *r, kv_err *e)
     r->base = r->all.items[r->all.n - 1];
     const ast *in_place = command_option_of(o->call, "in-place");
     r->in_place = in_place != NULL;
-    o->to = (word){r->base.text, command_option_of(o->call, "out")};
+    o->to = (word){.text = r->base.text, .at = command_option_of(o->call, "out")};
     if (in_place && o->to.at)
         return unit_err(o->s, o->to.at, e, KV_E_USAGE, "--out or --in-place, not both");
     if (!in_place && !o->to.at) {
@@ -216,8 +211,7 @@ static int apply_to(request *r, const patches *p, const patch_options *how, patc
     target *o = &r->o;
     TRY(choose_open_word(o->s, &r->base, false, &a, e));
     target_plan_files(o, a);
-    int rc =
-        PROGRESS("apply", 0, patch_apply(o->to.text, p->items, p->n, a, &o->how, how, wrong, e));
+    int rc = PROGRESS("apply", patch_apply(o->to.text, p->items, p->n, a, &o->how, how, wrong, e));
     o->beside.from = how->check_only ? NULL : o->beside.from;
     return target_release(o, rc, e);
 }
@@ -227,9 +221,8 @@ static int apply_in_place(request *r, const patches *p, const patch_options *how
 {
     session *s = r->o.s;
     patch_place place = PATCH_IN_PLACE;
-    int rc = PROGRESS("apply", 0,
-                      patch_apply_in_place(r->base.text, p->items, p->n, r->o.how.shard_bytes, how,
-                                           &place, wrong, e));
+    int rc = PROGRESS("apply", patch_apply_in_place(r->base.text, p->items, p->n,
+                                                    r->o.how.shard_bytes, how, &place, wrong, e));
     if (!rc && place == PATCH_ALREADY)
         session_note(s, "%s is what %s makes already", r->base.text,
                      patch_name(p->items[p->n - 1]));
@@ -256,7 +249,7 @@ static int apply_words(request *r, rows *table, kv_err *e)
 
 int cmd_apply(session *s, const ast *call, result *out, kv_err *e)
 {
-    rows table = patches_table();
+    rows table = {0};
     request r = {.o = {.s = s, .call = call, .out = out}};
     int rc = apply_words(&r, &table, e);
     if (rc)

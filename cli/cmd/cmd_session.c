@@ -33,12 +33,9 @@
 
 static int wait_for_all(session *s, kv_err *e)
 {
-    int rc = KV_OK;
-    for (int64_t i = 0; i < s->nstores; i++) {
-        int waited = kv_wait(s->stores[i].store, e);
-        rc = rc ? rc : waited;
-    }
-    return rc;
+    for (int64_t i = 0; i < s->nstores; i++)
+        kv_wait(s->stores[i].store, e);
+    return e->code;
 }
 
 /* Waits for the pending operations, since they belong to the profile. */
@@ -47,9 +44,9 @@ int cmd_profile_end(session *s, kv_err *e)
     if (!s->profiles)
         return KV_OK;
     s->profiles = false;
-    int rc = wait_for_all(s, e);
-    int stopped = kv_profile_stop(e);
-    return rc ? rc : stopped;
+    wait_for_all(s, e);
+    kv_profile_stop(e);
+    return e->code;
 }
 
 static int begin(session *s, const char *name, kv_err *e)

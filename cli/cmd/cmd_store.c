@@ -313,16 +313,15 @@ static const char *command_name(const ast *call)
     return ((const command *)call->u.other)->name;
 }
 
-/* The keys and values of init, push and their kind. single: one array a key. *to is no longer
- * IN_PLACE where nothing refers to the values: it would be lost. */
+/* The keys and values of init, push and their kind. single: one array a key. fill: they are filled,
+ * too (p->in_place), unless nothing refers to them: what is filled would be lost. */
 static int make_pairs(session *s, const ast *call, kv *store, key_list *keys, bool single,
-                      call_outs *to, pairs *p, kv_err *e)
+                      bool fill, pairs *p, kv_err *e)
 {
     const ast *list = call->kid[1];
     own_value_files files = {0};
     TRY(value_files_open(&files, s, call, e));
     if (files.n > 0) {
-        *to = *to == IN_PLACE ? NEW_OUTS : *to;
         TRY(value_files_keys(&files, s, call, store, single, keys, e));
         return value_files_pairs(&files, keys, 0, keys->n, p, e) ? unit_at(s, list, e) : KV_OK;
     }
@@ -333,12 +332,10 @@ static int make_pairs(session *s, const ast *call, kv *store, key_list *keys, bo
     for (; n < list->n && rc == KV_OK; n++)
         rc = eval(s, list->kid[n], &v[n], e);
     bool drawn = single && n == 1 && keys->n > 1 && s->draws != draws && !value_is_sequence(v[0]);
-    for (uint32_t i = 0; i < n && *to == IN_PLACE; i++)
+    for (uint32_t i = 0; i < n && fill; i++)
         p->in_place |= pairs_are_held(v[i], false);
     for (uint32_t i = 0; i < n && p->in_place; i++)
         eval_warn_parts(s, list->kid[i], v[i]);
-    if (*to == IN_PLACE && !p->in_place)
-        *to = NEW_OUTS;
     if (rc == KV_OK && drawn) {
         rc = pair_drawn(s, list->kid[0], keys, v[0], p, e);
     } else if (rc == KV_OK && keys->list) {
@@ -636,15 +633,14 @@ static int call_with_pairs(session *s, const ast *call, bool single, call_outs t
     TRY(session_store(s, &store, e));
     TRY(command_priority(s, call, &how, e));
     how.ignored = &ignored;
-    TRY(make_pairs(s, call, store, &keys, single, &to, &p, e));
+    TRY(make_pairs(s, call, store, &keys, single, to == IN_PLACE, &p, e));
     TRY(command_keys(s, &keys, out, e));
     pairs_warn_twice(&p, s, call->kid[1]);
-    TRY(into            ? pairs_into(&outs, s, into, &keys, e)
-        : to == NEW_OUTS ? result_outs(store, &keys, &p, &outs, out, e)
-                         : KV_OK);
+    TRY(into                           ? pairs_into(&outs, s, into, &keys, e)
+        : to != NO_OUTS && !p.in_place ? result_outs(store, &keys, &p, &outs, out, e)
+                                       : KV_OK);
     explainer x = {0};
-    int rc =
-        explain_begin(&x, s, command_name(call), store, &keys, &p, to == IN_PLACE ? &p : &outs, e);
+    int rc = explain_begin(&x, s, command_name(call), store, &keys, &p, p.in_place ? &p : &outs, e);
     if (rc == KV_OK && x.makes_call &&
         (rc = run ? run(store, p.keys, p.n, p.arrays, outs.keys, outs.n, outs.arrays, &how, e)
                   : (single ? kv_init : kv_push)(store, p.keys, p.n, p.arrays, &how, e))) {
@@ -655,7 +651,7 @@ static int call_with_pairs(session *s, const ast *call, bool single, call_outs t
     }
     TRY(explain_end(&x, e));
     tell_change(s, command_name(call), &keys, store);
-    if (into || to == IN_PLACE)
+    if (into || p.in_place)
         warn_ignored(s, into ? into : call->kid[1], ignored);
     return KV_OK;
 }

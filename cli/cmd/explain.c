@@ -190,21 +190,21 @@ static void add_rule(buf *out, kv *store)
 
 /* ---- Numbers ---- */
 
-/* Element i of an array; "nothing" when there is none. */
-static void add_element(buf *out, kv_array *a, int64_t i)
+/* The element of an array that is followed; "nothing" when there is none. */
+static void add_element(followed_key *t, kv_array *a)
 {
     char text[NUM_TEXT_MAX];
     const void *data;
     kv_err unused = {0};
     own_array *dense = NULL;
-    if (!a || kv_array_to_dense(&dense, a, &unused) || i >= kv_array_size(dense) ||
+    if (!a || kv_array_to_dense(&dense, a, &unused) || t->at >= kv_array_size(dense) ||
         kv_array_read(dense, &data, &unused)) {
-        buf_add(out, "nothing");
+        buf_add(&t->out, "nothing");
     } else {
-        scalar_text(text, kv_array_dtype(dense), data, i);
-        buf_add(out, text);
+        scalar_text(text, kv_array_dtype(dense), data, t->at);
+        buf_add(&t->out, text);
     }
-    note_lack(out, &unused);
+    note_lack(&t->out, &unused);
 }
 
 /* The element that is followed: the first that is not 0. */
@@ -226,18 +226,18 @@ static int64_t interesting(kv_array *a, buf *out)
 }
 
 /* "element [0, 1] of (2, 3) float32" */
-static void add_place(buf *out, kv_array *like, int64_t i)
+static void add_place(followed_key *t, kv_array *like)
 {
     char shape[256];
     const char *dtype = kv_dtype_name(kv_array_dtype(like));
     int ndim = kv_array_ndim(like);
     if (ndim == 0) {
-        buf_printf(out, "the %s number", dtype);
+        buf_printf(&t->out, "the %s number", dtype);
         return;
     }
-    buf_add(out, "element ");
-    show_index(out, like, i);
-    buf_printf(out, " of %s %s", kv_shape_text(shape, sizeof shape, ndim, kv_array_shape(like)),
+    buf_add(&t->out, "element ");
+    show_index(&t->out, like, t->at);
+    buf_printf(&t->out, " of %s %s", kv_shape_text(shape, sizeof shape, ndim, kv_array_shape(like)),
                dtype);
 }
 
@@ -284,7 +284,7 @@ static void add_values(followed_key *t, bool sum)
             break;
         }
         buf_add(&t->out, shown++ == 0 ? "" : sum ? " + " : ", ");
-        add_element(&t->out, p->arrays[i], t->at);
+        add_element(t, p->arrays[i]);
         if (!sum)
             buf_printf(&t->out, " from %s", kv_ctx_text(ctx, kv_array_ctx(p->arrays[i])));
     }
@@ -315,7 +315,7 @@ static void tell_sum(followed_key *t)
                    compression);
         if (input) {
             buf_add(&t->out, ": the codes add up to ");
-            add_element(&t->out, input, t->at);
+            add_element(t, input);
         }
     } else if (n == 1) {
         buf_add(step(t), "it is the only one, so it is the sum");
@@ -324,7 +324,7 @@ static void tell_sum(followed_key *t)
         add_values(t, true);
         if (input) {
             buf_add(&t->out, " = ");
-            add_element(&t->out, input, t->at);
+            add_element(t, input);
         }
     }
     buf_char(&t->out, '\n');
@@ -343,7 +343,7 @@ static void tell_updater(followed_key *t, bool here)
         else
             buf_add(&t->out, here ? "replaces what was stored, " : "replaces what was stored");
         if (here && before)
-            add_element(&t->out, before, t->at);
+            add_element(t, before);
         buf_char(&t->out, '\n');
         return;
     }
@@ -356,9 +356,9 @@ static void tell_updater(followed_key *t, bool here)
     buf_printf(step(t), "the updater, %s, runs", strcmp(name, "rule") == 0 ? "a rule" : name);
     if (here && input) {
         buf_add(&t->out, " with input ");
-        add_element(&t->out, input, t->at);
+        add_element(t, input);
         buf_add(&t->out, " and stored ");
-        add_element(&t->out, before, t->at);
+        add_element(t, before);
     }
     buf_add(&t->out, ":\n");
     size_t from = t->out.len;
@@ -395,7 +395,7 @@ static void tell_copies(followed_key *t)
                                                        : "nothing is stored, the value");
             if (after) {
                 buf_add(&t->out, ", ");
-                add_element(&t->out, after, t->at);
+                add_element(t, after);
                 buf_char(&t->out, ',');
             }
             buf_add(&t->out, " is copied to ");
@@ -475,8 +475,8 @@ static void tell_cluster_init(followed_key *t)
     int workers = kv_num_workers(t->x->store);
     bool keeps = keeps_values(t->x->store);
     buf_add(step(t), "the value of worker 0 counts");
-    buf_add(&t->out, keeps ? ", and goes to the server that keeps the key\n"
-                          : ", and all get it\n");
+    buf_add(&t->out,
+            keeps ? ", and goes to the server that keeps the key\n" : ", and all get it\n");
     if (workers > 1) {
         add_workers(step(t), workers, 0);
         buf_add(&t->out, workers == 2 ? " waits" : " wait");
@@ -520,7 +520,7 @@ static void tell_after(followed_key *t)
         own_array *after = stored(t->x->store, t->key, &t->out);
         if (after) {
             buf_add(step(t), "the key then holds ");
-            add_element(&t->out, after, t->at);
+            add_element(t, after);
             buf_char(&t->out, '\n');
         }
     }
@@ -544,16 +544,16 @@ static void begin_key(followed_key *t)
     show_key(&t->out, t->key);
     if (like) {
         buf_add(&t->out, ", following ");
-        add_place(&t->out, like, t->at);
+        add_place(t, like);
     }
     buf_add(&t->out, ":\n");
     tell_before(t);
 }
 
-/* Hands the text to the listener. */
-static void put_out(session *s, buf *text, bool trial)
+/* Hands the text to the listener: of a trial that is the command. */
+static void put_out(session *s, buf *text)
 {
-    if (trial) {
+    if (s->explanation) {
         buf_put(s->explanation, buf_text(text), text->len);
     } else {
         fflush(stdout);
@@ -577,7 +577,6 @@ int explain_begin(explainer *x, session *s, const char *what, kv *store, const k
     if (!x->on) /* the rest is not looked at */
         return KV_OK;
     *x = (explainer){.on = true,
-                     .trial = s->explanation != NULL,
                      .makes_call = true,
                      .s = s,
                      .store = store,
@@ -592,7 +591,7 @@ int explain_begin(explainer *x, session *s, const char *what, kv *store, const k
                           kv_type(store));
     bool cluster = cluster_type(store), pushes = strncmp(what, "push", 4) == 0;
     bool compressed = compression_of(store, how) != NULL;
-    if (x->trial && kv_in_transaction(store)) {
+    if (s->explanation && kv_in_transaction(store)) {
         kv_err_set(e, KV_E_VALUE, "a transaction is open, and explaining a command needs one");
         return kv_err_hint(e, "commit or rollback first; `explain on` explains inside of one");
     }
@@ -607,8 +606,8 @@ int explain_begin(explainer *x, session *s, const char *what, kv *store, const k
         note_lack(&t->out, &why);
         begin_key(t);
     }
-    x->makes_call = !x->trial || can(store, "transactions");
-    x->begun = x->trial && x->makes_call && kv_begin(store, e) == KV_OK;
+    x->makes_call = !s->explanation || can(store, "transactions");
+    x->begun = s->explanation && x->makes_call && kv_begin(store, e) == KV_OK;
     return e->code;
 }
 
@@ -628,7 +627,7 @@ int explain_end(explainer *x, kv_err *e)
             buf_printf(&text, "and so on for %lld more key%s\n", (long long)more,
                        more == 1 ? "" : "s");
         if (buf_check(&text, e) == KV_OK)
-            put_out(x->s, &text, x->trial);
+            put_out(x->s, &text);
     }
     for (; x->n > 0; x->n--) {
         kv_array_unref(x->followed[x->n - 1].before);
@@ -656,7 +655,7 @@ bool explain_barrier(session *s, kv *store)
     } else {
         buf_add(&text, "there is one worker, so nobody waits\n");
     }
-    put_out(s, &text, s->explanation != NULL);
+    put_out(s, &text);
     return !s->explanation;
 }
 

@@ -24,7 +24,7 @@ typedef struct followed_key {
 } followed_key;
 
 typedef struct explainer {
-    bool on, trial;   /* a listener is there; the call is undone at the end */
+    bool on;          /* a listener is there */
     bool makes_call;  /* the call is to be made: all but some trials do */
     bool begun;       /* the trial's transaction is open */
     session *s;

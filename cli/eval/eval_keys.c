@@ -26,7 +26,7 @@ static int add_word(words *to, value v, const ast *at, const char *what, session
     const char *text = arena_text(&out->names, v.u.text, strlen(v.u.text), e);
     if (!text)
         return KV_E_MEMORY;
-    to->items[to->n++] = (word){text, at};
+    to->items[to->n++] = (word){.text = text, .at = at};
     return KV_OK;
 }
 

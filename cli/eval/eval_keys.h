@@ -8,6 +8,7 @@
 typedef struct word {
     const char *text; /* lives as long as the result of the command */
     const ast *at;    /* for unit_at: the place of an error about it */
+    bool matched;     /* of a pattern: a name, see checkpoints/choose.h */
 } word;
 
 /* Begins zeroed; there is nothing to release. */

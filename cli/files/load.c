@@ -210,7 +210,7 @@ static int datafile_end(datafile *d, int rc, kv_err *e)
 /* The options of load(). */
 typedef struct load_options {
     csv_options csv;
-    file_kind kind;   /* FILE_UNKNOWN: by the ending or the first byte */
+    file_kind kind; /* FILE_UNKNOWN: by the ending or the first byte */
     bool texts; /* a list of the texts of one column: of each row (csv.strings), else each once */
     const char *name; /* of one array of several, or NULL */
 } load_options;
@@ -304,17 +304,17 @@ static int convert(value *v, kv_dtype dtype, const char *name, kv_err *e)
 static int check_options(const char *name, file_kind kind, const load_options *o, kv_err *e)
 {
     const csv_options *c = &o->csv;
-    const char *option = c->header                ? "header="
-                         : o->texts               ? "a column of texts"
-                         : c->columns             ? "cols="
-                         : c->separator           ? "sep="
-                         : c->fills               ? "missing="
-                         : c->decimal             ? "decimal="
-                         : c->thousands           ? "thousands="
-                         : c->percent             ? "percent="
-                         : c->comment             ? "comment="
+    const char *option = c->header               ? "header="
+                         : o->texts              ? "a column of texts"
+                         : c->columns            ? "cols="
+                         : c->separator          ? "sep="
+                         : c->fills              ? "missing="
+                         : c->decimal            ? "decimal="
+                         : c->thousands          ? "thousands="
+                         : c->percent            ? "percent="
+                         : c->comment            ? "comment="
                          : c->ntexts || c->every ? "cats="
-                                                  : NULL;
+                                                 : NULL;
     if (option && kind != FILE_CSV && kind != FILE_TSV)
         return kv_err_set(e, KV_E_VALUE, "%s is for CSV and TSV, \"%s\" is neither", option, name);
     if (o->name && kind != FILE_SAFETENSORS)

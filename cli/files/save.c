@@ -165,13 +165,13 @@ static int old_file_copy(old_file *o, FILE *to, kv_err *e)
 
 /* The contents of one file: arrays, or text. */
 typedef struct parts {
+    file_kind kind; /* of the file, or FILE_TEXT whatever it is called */
     kv_array **arrays;
     int64_t n;
     const kv_key *keys; /* one an array, or NULL; borrowed */
     kv_key *names;      /* those of a dict, whose texts are borrowed; or NULL */
     kv *store;          /* in use, whose metadata of other tools a file gets; NULL: none */
     buf text;           /* of a text file, table or picture */
-    bool is_text;       /* whatever the file is called */
     bool append;
 } parts;
 
@@ -246,7 +246,7 @@ static int add_dict(parts *p, const char *path, value dict, kv_err *e)
 
 static int make_parts(session *s, parts *p, const char *path, const result *r, kv_err *e)
 {
-    file_kind kind = file_kind_of(path);
+    file_kind kind = p->kind = file_kind_of(path);
     if (kind == FILE_TEXT)
         return add_text(s, p, r, e);
     if (r->as_text && r->entries.columns && (kind == FILE_CSV || kind == FILE_TSV)) {
@@ -254,8 +254,8 @@ static int make_parts(session *s, parts *p, const char *path, const result *r, k
             return kv_err_set(
                 e, KV_E_USAGE,
                 "\"%s\": a table with its line of names makes a whole file: > writes it", path);
-        p->is_text = true;
-        return rows_csv(&p->text, &r->entries, file_kind_of(path) == FILE_TSV ? '\t' : ',', e);
+        p->kind = FILE_TEXT;
+        return rows_csv(&p->text, &r->entries, kind == FILE_TSV ? '\t' : ',', e);
     }
     if (kind == FILE_SAFETENSORS && r->v.kind == VALUE_DICT && dict_count(r->v) > 0)
         return add_dict(p, path, r->v, e);
@@ -321,16 +321,9 @@ static int write_lines(FILE *f, const char *path, const parts *p, kv_err *e)
     return KV_OK;
 }
 
-static int write_text(FILE *f, const char *path, const parts *p, kv_err *e)
-{
-    return file_put(f, path, buf_text(&p->text), p->text.len, e);
-}
-
 static int write_parts(FILE *f, const char *path, const parts *p, bool is_new, kv_err *e)
 {
-    if (p->is_text)
-        return write_text(f, path, p, e);
-    switch (file_kind_of(path)) {
+    switch (p->kind) {
     case FILE_CSV:
         return write_rows(f, path, p, is_new, ',', e);
     case FILE_TSV:
@@ -343,7 +336,7 @@ static int write_parts(FILE *f, const char *path, const parts *p, bool is_new, k
     case FILE_SAFETENSORS:
         return write_safetensors(f, path, p, e);
     case FILE_TEXT:
-        return write_text(f, path, p, e);
+        return file_put(f, path, buf_text(&p->text), p->text.len, e);
     case FILE_UNKNOWN:
         break;
     }
@@ -391,9 +384,8 @@ static int write_whole(session *s, written *w, const char *path, const parts *p,
     if (!(w->path = mem_text(path, strlen(path), e)))
         return KV_E_MEMORY;
     TRY(p->append ? old_file_open(&w->old, s, w->path, lock, e) : KV_OK);
-    file_kind kind = file_kind_of(path);
-    if (p->append && (kind == FILE_CSV || kind == FILE_TSV))
-        TRY(csv_rows_fit(w->old.f, path, p->arrays[0], kind == FILE_TSV ? '\t' : ',', e));
+    if (p->append && (p->kind == FILE_CSV || p->kind == FILE_TSV))
+        TRY(csv_rows_fit(w->old.f, path, p->arrays[0], p->kind == FILE_TSV ? '\t' : ',', e));
     TRY(file_out_open(&w->out, path, e));
     w->out.unsynced = s->writes_unsynced;
     watch through;
@@ -419,7 +411,7 @@ static int write_file(session *s, written *w, const char *path, const parts *p, 
 static int check_keys(const char *path, const parts *p, kv_err *e)
 {
     own_checkpoint *c = NULL;
-    if (p->keys || p->n != 1 || file_kind_of(path) != FILE_SAFETENSORS ||
+    if (p->keys || p->n != 1 || p->kind != FILE_SAFETENSORS ||
         checkpoint_open(&c, path, NULL, &(kv_err){0}))
         return KV_OK;
     int64_t n = checkpoint_count(c);
@@ -441,7 +433,7 @@ static int save_one(session *s, written *w, const char *path, const result *r, c
     p.keys = r->keys ? r->keys : p.names ? p.names : key;
     p.store = s->current < 0 ? NULL : s->stores[s->current].store;
     TRY(check_keys(path, &p, e));
-    if (file_kind_of(path) == FILE_NPY && kv_array_dtype(p.arrays[0]) == KV_BFLOAT16)
+    if (p.kind == FILE_NPY && kv_array_dtype(p.arrays[0]) == KV_BFLOAT16)
         session_note(s, "%s: npy has no bfloat16, so it holds the same numbers as float32", path);
     return write_file(s, w, path, &p, lock, e);
 }
@@ -500,7 +492,7 @@ int save_result(session *s, const char *path, const result *r, bool append, kv_e
 int save_text(session *s, const char *path, const buf *text, bool append, kv_err *e)
 {
     written w = {0};
-    parts p = {.text = *text, .is_text = true, .append = append}; /* borrowed */
+    parts p = {.kind = FILE_TEXT, .text = *text, .append = append}; /* borrowed */
     if (strcmp(path, "-") == 0)
         return session_out(s, buf_text(text), text->len, e);
     if (write_file(s, &w, path, &p, true, e))

@@ -609,15 +609,13 @@ static int check_data(const kv_array *data, int64_t nrows, int ndim, const int64
                       kv_err *e)
 {
     char have[160], want[160];
-    int64_t need[KV_MAX_NDIM] = {nrows};
-    bool fits = ndim > 0 && kv_array_ndim(data) == ndim;
+    int64_t need[KV_MAX_NDIM];
+    memcpy(need, shape, (size_t)ndim * sizeof *need);
+    need[0] = nrows;
     if (nrows == 0 && kv_array_size(data) == 0) /* [] has no axes to look at */
         return KV_OK;
-    for (int i = 0; i < ndim; i++) {
-        need[i] = i ? shape[i] : nrows;
-        fits = fits && kv_array_shape(data)[i] == need[i];
-    }
-    if (fits)
+    if (ndim > 0 && kv_array_ndim(data) == ndim &&
+        memcmp(kv_array_shape(data), need, (size_t)ndim * sizeof *need) == 0)
         return KV_OK;
     return kv_err_set(e, KV_E_SHAPE,
                       "the data of %lld rows of an array of shape %s have shape %s, "

@@ -504,8 +504,8 @@ int func_split(function_args *args, value *out, kv_err *e)
     if (given[3] || given[4])
         return kv_err_set(e, KV_E_USAGE, "split() of an array has no %s=, which is for texts",
                           given[3] ? "sep" : "maxsplit");
-    int rc = value_to_array(&args->array, args->v[0], e);
-    return rc ? rc : func_split_array(args, out, e);
+    TRY(value_to_array(&args->array, args->v[0], e));
+    return func_split_array(args, out, e);
 }
 
 int func_rsplit(function_args *args, value *out, kv_err *e)

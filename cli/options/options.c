@@ -390,8 +390,8 @@ static int make_room(options *o, int argc, kv_err *e)
 {
     shell_texts *texts[] = {&o->args, &o->sets, &o->verify, &o->plugins};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
-        texts[i]->items = mem_zalloc(argc + 1, sizeof *texts[i]->items, e);
-    o->inputs = mem_zalloc(argc + 1, sizeof *o->inputs, e);
+        texts[i]->items = arena_alloc(&o->memory, (size_t)(argc + 1) * sizeof(char *), e);
+    o->inputs = arena_alloc(&o->memory, (size_t)(argc + 1) * sizeof *o->inputs, e);
     return e->code;
 }
 
@@ -443,11 +443,7 @@ int options_in_front(int argc, char **argv)
 
 void options_release(options *o)
 {
-    mem_free(o->inputs);
-    mem_free(o->args.items);
-    mem_free(o->sets.items);
-    mem_free(o->verify.items);
-    mem_free(o->plugins.items);
+    arena_release(&o->memory);
     shell_words_release(&o->command);
 }
 

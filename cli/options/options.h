@@ -4,6 +4,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/mem.h"
 #include "kv_err.h"
 #include "options/shell_option.h"
 #include "syntax/parse_shell.h"
@@ -19,6 +20,7 @@ typedef struct input {
 } input;
 
 typedef struct options {
+    arena memory; /* of what follows */
     input *inputs;
     int ninputs;
     shell_texts args;   /* behind the script's name, or behind -- */

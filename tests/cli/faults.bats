@@ -85,7 +85,7 @@ failing()
 lacks()
 {
     local n out
-    for n in {20..200}; do
+    for n in {10..200}; do
         out=$(env LD_PRELOAD="$build/faults/faults.so" FAULT="memory $n" "$build/kvctl" "${@:2}" 2>&1 >/dev/null) || true
         [[ $out != *"]: $1"* && $out != *"launch: $1"* ]] || return 0
     done
