@@ -98,24 +98,12 @@ static int integer_binary(ast_op op, int64_t a, int64_t b, host *out, kv_err *e)
     return KV_OK;
 }
 
-static double float_binary(ast_op op, double a, double b)
+/* An operation on numbers, by the loop that computes arrays, so that both give the same bits. */
+static double of_floats(prog_op op, double x, double y)
 {
-    switch (op) {
-    case OP_ADD:
-        return a + b;
-    case OP_SUB:
-        return a - b;
-    case OP_MUL:
-        return a * b;
-    case OP_DIV:
-        return a / b;
-    case OP_FLOORDIV:
-        return arith_floordiv(a, b);
-    case OP_MOD:
-        return arith_mod(a, b);
-    default: /* the comparisons and logic do not come here */
-        return pow(a, b);
-    }
+    double out;
+    kernel_tables(0)->run[PROG_F64][op](&out, &x, &y, &y, 1);
+    return out;
 }
 
 /* -1, 0, 1 for smaller, equal, larger; 2 when a nan is among them. Exact for every pair. */
@@ -268,7 +256,7 @@ int host_binary(ast_op op, host x, host y, host *out, arena *a, kv_err *e)
 int host_float_binary(ast_op op, double x, double y, double *out, kv_err *e)
 {
     TRY(check_zero(op, x, y, e));
-    *out = float_binary(op, x, y);
+    *out = of_floats(element_op(op), x, y);
     if (op != OP_POW || !isfinite(x) || !isfinite(y))
         return KV_OK;
     /* Python gives no inf, and a complex number for the root of a negative one */
@@ -281,21 +269,13 @@ int host_float_binary(ast_op op, double x, double y, double *out, kv_err *e)
 
 /* ---- Functions ------------------------------------------------------------------------------- */
 
-/* An operation on one number, by the loop that computes arrays, so that both give the same bits. */
-static double of_float(prog_op op, double x)
-{
-    double out;
-    kernel_best()->run[PROG_F64][op](&out, &x, &x, &x, 1);
-    return out;
-}
-
 static int of_its_own(prog_op op, host x, host *out, kv_err *e)
 {
     const int64_t i = x.u.integer;
     /* elements wrap, host numbers are checked */
     if (op == PROG_ABS && x.kind != HOST_FLOAT && i < 0)
         return host_unary(OP_NEG, x, out, e);
-    *out = x.kind == HOST_FLOAT ? host_float(of_float(op, x.u.number)) : host_int(i);
+    *out = x.kind == HOST_FLOAT ? host_float(of_floats(op, x.u.number, 0)) : host_int(i);
     if (x.kind != HOST_FLOAT)
         kernel_best()->run[PROG_I64][op](&out->u.integer, &i, &i, &i, 1);
     return KV_OK;
@@ -305,7 +285,7 @@ static host whole(prog_op op, host x)
 {
     if (is_integer(x))
         return host_int(x.u.integer);
-    double y = of_float(op, x.u.number);
+    double y = of_floats(op, x.u.number, 0);
     return y >= -0x1p63 && y < 0x1p63 ? host_int((int64_t)y) : host_float(y);
 }
 
@@ -362,10 +342,10 @@ static int call(const element_function *f, const host *args, int n, host *out, k
         *out = whole(f->op, args[0]);
         return KV_OK;
     case FN_FRACTION:
-        *out = host_float(of_float(f->op, host_number(args[0])));
+        *out = host_float(of_floats(f->op, host_number(args[0]), 0));
         return KV_OK;
     case FN_TEST:
-        *out = host_bool(of_float(f->op, host_number(args[0])) != 0);
+        *out = host_bool(of_floats(f->op, host_number(args[0]), 0) != 0);
         return KV_OK;
     case FN_TWO:
         *out = extreme(args, n, f->op == PROG_MIN ? -1 : 1);

@@ -149,7 +149,7 @@ static int64_t first_word(const plan *p, int kernel, int pass)
 static bool has_draws(const plan *p, int kernel)
 {
     bool any = false;
-    for (int i = first_of(p, kernel); i < end_of(p, kernel); i++)
+    for (int i = first_of(p, kernel); i < end_of(p, kernel) && p->ndraws > 0; i++)
         for (int s = 0; s < p->pass[i].nslots; s++)
             any |= plan_slot_kind(p->pass[i].slot[s]) == PLAN_NORMAL;
     return any;
@@ -430,14 +430,8 @@ enum {
 /* The stages of a pass: sums of values for a kernel by rows, the kernel, sums of its terms. */
 enum { SUM_VALUES, KERNEL, CHUNKS, ALL, STAGES };
 
-/* A kernel, and the facts about its text that each job needs: to find them takes longer than to
- * make the job. */
 typedef struct plan_kernel {
     const gpu_rule *rule;
-    const int *slots;
-    int nslots;
-    int64_t nwords;
-    bool shares;         /* keys of one pool have the same words */
     const double *words; /* those of kernels.pool_of */
 } plan_kernel;
 
@@ -490,23 +484,6 @@ int plan_gpu_prepare(const gpu_ops *gpu, int id, const plan *p, plan_input input
     return before == p ? KV_OK : compile_all(&unused, gpu, id, p, input, e);
 }
 
-/* Fills in the facts about the text of a kernel. */
-static int read_kernel(run *r, plan_kernel *k, const plan *p, int which, kv_err *e)
-{
-    const plan_pass *pass = &p->pass[which];
-    bool draws = has_draws(p, which);
-    k->nslots = p->by_rows ? 2 + PLAN_MAX_STATES : pass->nslots;
-    k->nwords = first_word(p, which, end_of(p, which)) + (draws ? 2 : 0);
-    k->shares = !draws;
-    int *slots = arena_alloc(&r->list->memory, (size_t)k->nslots * sizeof *slots, e);
-    if (!slots)
-        return KV_E_MEMORY;
-    for (int s = 0; s < k->nslots; s++)
-        slots[s] = !p->by_rows ? pass->slot[s] : s < 2 ? s * PLAN_WEIGHT : PLAN_STATE + s - 2;
-    k->slots = slots;
-    return KV_OK;
-}
-
 static int find_kernels(run *r, const plan_gpu_item *item, kernels **out, kv_err *e)
 {
     for (int i = 0; i < RECENT; i++) {
@@ -515,10 +492,7 @@ static int find_kernels(run *r, const plan_gpu_item *item, kernels **out, kv_err
             return KV_OK;
     }
     *out = &r->recent[r->nrecent++ % RECENT];
-    TRY(compile_all(*out, r->list->gpu, r->id, item->plan, item->input, e));
-    for (int i = 0; i < plan_text_kernels(item->plan); i++)
-        TRY(read_kernel(r, &(*out)->of[i], item->plan, i, e));
-    return KV_OK;
+    return compile_all(*out, r->list->gpu, r->id, item->plan, item->input, e);
 }
 
 /* ---- The room: of each item its numbers, the sums of chunks, then the terms ---- */
@@ -621,15 +595,15 @@ static gpu_launch launch_of(const run *r, int64_t item, int pass, int stage)
 }
 
 /* The arrays of a kernel, and the numbers behind them. */
-static int add_arrays(run *r, gpu_job *job, int64_t item, const plan_pass *pass,
-                      const plan_kernel *k, kv_err *e)
+static int add_arrays(run *r, gpu_job *job, int64_t item, const plan_pass *pass, kv_err *e)
 {
-    int n = k->nslots;
+    bool by_rows = r->items[item].plan->by_rows;
+    int n = by_rows ? 2 + PLAN_MAX_STATES : pass->nslots;
     void **arrays = arena_alloc(&r->list->memory, (size_t)(n + 1) * sizeof *arrays, e);
     if (!arrays)
         return KV_E_MEMORY;
     for (int s = 0; s < n; s++) {
-        int slot = k->slots[s];
+        int slot = !by_rows ? pass->slot[s] : s < 2 ? s * PLAN_WEIGHT : PLAN_STATE + s - 2;
         void *const *array = plan_array_of(r->items[item].arrays, slot);
         arrays[s] = plan_slot_kind(slot) == PLAN_TERMS
                         ? terms_of(r, item, pass, plan_slot_index(slot))
@@ -648,8 +622,9 @@ static int add_words(run *r, gpu_job *job, const plan_gpu_item *item, int which,
 {
     const plan *p = item->plan;
     plan_kernel *k = &own->of[which];
-    job->nnumbers = k->nwords;
-    job->numbers = own->pool_of == item->arrays->pool && k->shares ? k->words : NULL;
+    bool draws = has_draws(p, which);
+    job->nnumbers = first_word(p, which, end_of(p, which)) + (draws ? 2 : 0);
+    job->numbers = own->pool_of == item->arrays->pool && !draws ? k->words : NULL;
     if (job->numbers)
         return KV_OK;
     double *words = arena_alloc(&r->list->memory, (size_t)job->nnumbers * sizeof *words, e);
@@ -721,7 +696,7 @@ static int add_kernel(run *r, int64_t item, int which, kernels *k, kv_err *e)
     gpu_job job = {.n = 1};
     bool numbers = !of->plan->by_rows && plan_pass_is_of_numbers(&of->plan->pass[which]);
     TRY(numbers ? KV_OK : add_elements(r, &job, item, which, e));
-    TRY(add_arrays(r, &job, item, &of->plan->pass[which], &k->of[which], e));
+    TRY(add_arrays(r, &job, item, &of->plan->pass[which], e));
     TRY(add_words(r, &job, of, which, k, e));
     as.rule = k->of[which].rule;
     return gpu_list_add(r->list, &as, &job, e);

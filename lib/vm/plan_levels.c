@@ -151,21 +151,17 @@ static int array_slot(int slot)
 static int array_of(const plan_maker *m, int64_t i, int32_t level)
 {
     const node *n = &m->b->nodes[i];
+    int slot = plan_levels_stored(m, i, level + 1);
     int load = n->op == NODE_LOAD ? array_slot(n->kid[0]) : -1;
     if (!plan_graph_is_of_elements(n->extent) || n->type == PROG_I64)
         return -1;
     if (m->kept[i] >= 0 && m->kept_level[i] <= level)
         return PLAN_KEPT + m->kept[i];
-    for (int64_t s = 0; s < m->b->nstores; s++) {
-        const node_store *st = &m->b->stores[s];
-        int slot = array_slot(st->slot);
-        if (slot < 0 || m->store_level[s] > level)
-            continue;
-        if (slot == load)
+    if (slot >= 0)
+        return array_slot(slot);
+    for (int64_t s = 0; s < m->b->nstores; s++)
+        if (array_slot(m->b->stores[s].slot) == load && m->store_level[s] <= level)
             return -1; /* it holds something else then */
-        if (st->value == i && st->dtype == prog_dtype((prog_type)n->type) && !is_begun(m, st->slot))
-            return slot;
-    }
     return n->dtype == prog_dtype((prog_type)n->type) ? load : -1;
 }
 
