@@ -110,10 +110,14 @@ static void check_inputs(session *s, const input *inputs, int n)
 
 /* ---- Leaving ---- */
 
-/* Returns true if this process was started as a rank of a job. */
+/* Returns true if this process was started as a rank of a job, and not by one, whose environment it
+ * has then. */
 static bool is_rank(void)
 {
-    return getenv("KVSTORE_RUN_DIR") || getenv("OMPI_COMM_WORLD_SIZE");
+    if (!getenv("KVSTORE_RUN_DIR") && !getenv("OMPI_COMM_WORLD_SIZE"))
+        return false;
+    const char *pid = getenv("KVSTORE_RANK_PID");
+    return !pid || atoi(pid) == getpid();
 }
 
 /* Returns true if the last value shown is true, or has at least one element and all of them are
@@ -187,7 +191,7 @@ static int leave(session *s, const options *o, state *st, bool prompted, bool te
     if (!rc)
         note_lost(s, o);
     /* without a store of several machines each rank does all the work */
-    if (!rc && !prompted && !kv_job(&rank, &workers) && rank == 0 && workers > 1)
+    if (!rc && !prompted && !kv_job(&rank, &workers) && rank == 0 && workers > 1 && is_rank())
         session_note(s, "%d ranks ran alone: create dist_sync joins them", workers);
     return rc;
 }
@@ -244,13 +248,12 @@ static bool take_entries(options *o, entry_source *from, bool *stops, kv_err *e)
 static bool await_turn(session *s, kv_err *e)
 {
     bool works = true;
-    if (!getenv("KVSTORE_SPARES"))
+    if (!getenv("KVSTORE_SPARES") || !is_rank())
         return true;
     if (kv_await_turn("dist_sync", &works, e) && works)
         report_error(s, e);
     else if (e->code) /* the workers and launch say it */
         s->failure = (int)exit_code_of_error(e->code);
-    unsetenv("KVSTORE_SPARES"); /* it is not for commands that the worker runs */
     return works && !e->code;
 }
 
@@ -421,6 +424,11 @@ int main(int argc, char **argv)
     kv_err e = {0};
     int rc;
     bool rank = is_rank(); /* later MPI may still be starting, which sets variables */
+    if (rank) {            /* for what it runs; launch has set it, mpirun without launch has not */
+        char pid[16];
+        snprintf(pid, sizeof pid, "%d", (int)getpid());
+        setenv("KVSTORE_RANK_PID", pid, 1);
+    }
     raise_stack();
     bug_ends_process();
     output_install();

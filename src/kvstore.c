@@ -88,23 +88,11 @@ static int number_of(const char *variable)
     return n > 0 && n < 8 && strspn(text, "0123456789") == n ? atoi(text) : -1;
 }
 
-/* The spares of the job, which the environment says only at first. */
-static int number_of_spares(void)
-{
-    int n = runtime_spares();
-    if (n < 0) {
-        n = number_of("KVSTORE_SPARES");
-        runtime_set_spares(n = n > 0 ? n : 0);
-    }
-    return n;
-}
-
 int kv_await_turn(const char *type, bool *works, kv_err *e)
 {
     const kv_type_ops *ops;
     TRY(arg_given(type, "type", e));
     TRY(arg_given(works, "works", e));
-    number_of_spares();
     TRY(runtime_find_type(&type, &ops, e));
     if (!ops->await_turn)
         return kv_err_set(e, KV_E_UNSUPPORTED, "jobs of type \"%s\" have no spares", type);
@@ -129,13 +117,13 @@ int kv_num_workers(const kv *store)
 bool kv_job(int *rank, int *num_workers)
 {
     int number = number_of("OMPI_COMM_WORLD_RANK"), size = number_of("OMPI_COMM_WORLD_SIZE");
-    int servers = number_of("KVSTORE_SERVERS"), spares = number_of_spares();
+    int servers = number_of("KVSTORE_SERVERS"), spares = number_of("KVSTORE_SPARES");
     if (number < 0 || size < 0) { /* of a step, which a batch script is not */
         number = number_of("PMIX_RANK");
         size = number_of("SLURM_STEP_NUM_TASKS");
     }
     bool known = number >= 0 && number < size;
-    int workers = size - (servers > 0 ? servers : 0) - spares;
+    int workers = size - (servers > 0 ? servers : 0) - (spares > 0 ? spares : 0);
     *rank = known ? number : 0;
     *num_workers = !known ? 1 : workers > number ? workers : number + 1; /* a spare works now */
     return runtime_has_joined();

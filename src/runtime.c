@@ -52,18 +52,6 @@ bool runtime_has_joined(void)
     return __atomic_load_n(&has_joined, __ATOMIC_ACQUIRE);
 }
 
-static int spares = -1; /* atomic */
-
-void runtime_set_spares(int n)
-{
-    __atomic_store_n(&spares, n, __ATOMIC_RELAXED);
-}
-
-int runtime_spares(void)
-{
-    return __atomic_load_n(&spares, __ATOMIC_RELAXED);
-}
-
 /* ---- Updaters that call other stores ---- */
 
 static _Thread_local const kv *updater;

@@ -65,11 +65,6 @@ int runtime_patience(void);
 void runtime_joined(void);
 bool runtime_has_joined(void);
 
-/* The ranks of the job that were spares when it began; -1: not set yet. kvctl takes the variable
- * out of the environment, as it is not for commands that a worker runs. */
-void runtime_set_spares(int n);
-int runtime_spares(void);
-
 /* ---- Plugins: shared objects that bring store types (plugin.c) ---- */
 
 /* Returns true if this copy of the library can load plugins: the shared one can, and the one in

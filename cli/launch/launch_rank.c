@@ -57,8 +57,10 @@ static void become_rank(const watch *w, char **words, int (*pipes)[2])
         dup2(pipes[0][1], STDOUT_FILENO);
         dup2(pipes[1][1], STDERR_FILENO);
     }
+    char number[16];
+    snprintf(number, sizeof number, "%d", (int)getpid());
+    setenv("KVSTORE_RANK_PID", number, 1); /* what the rank runs knows by it that it is not one */
     if (w->folder && getenv("KVSTORE_ENTRIES")) {
-        char number[16];
         snprintf(number, sizeof number, "%d", pipes[2][1]);
         setenv("KVSTORE_ENTRIES", number, 1);
         fcntl(pipes[2][1], F_SETFD, 0);

@@ -125,6 +125,10 @@ END
     refute_output --partial "joined"
     job -0 --spares 2 -n 1 -s 1 -c 'print num_workers()'
     assert_output "[0] 1"
+    # a command of a worker has the environment of a rank, and is not one
+    job -0 --spares 2 -n 2 -s 1 -c 'create dist_sync' -c 'if rank() == 0 { !kvctl -c "print num_workers()"
+    }'
+    assert_output "[0] 2"
     job -1 --spares 2 -n 2 -s 1 -c 'create dist_sync' -c 'barrier' -c 'assert rank() == 0' -c barrier
     assert_line "kvctl: rank 1 (worker) ended with exit code 1"
     refute_line --partial "[2]"
