@@ -430,7 +430,8 @@ static int parse_text(const char *text, bool whole, value *out, kv_err *e)
         return kv_err_set(e, KV_E_VALUE, "\"%.60s\" is not %s", text,
                           whole ? "an integer" : "a number");
     if (over)
-        return kv_err_set(e, KV_E_VALUE, "%.60s does not fit into 64 bits", text);
+        return kv_err_set(e, KV_E_VALUE, "%.60s %s", text,
+                          whole ? "does not fit into 64 bits" : "is too large for a number");
     *out = whole ? value_int(integer) : value_float(number);
     return KV_OK;
 }

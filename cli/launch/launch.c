@@ -110,6 +110,18 @@ static int no_script(kv_err *e)
     return kv_err_hint(e, "kvctl launch -n WORKERS -i is a prompt");
 }
 
+/* A file that a process keeps for itself: the workers of one machine would wait for each other. */
+static int check_own_files(const launch_options *o, const options *each, kv_err *e)
+{
+    const bool keeps = each->store && !each->read_only && !each->dry_run;
+    if (o->workers < 2 || o->by != LAUNCH_LOCAL || !(keeps || each->record))
+        return KV_OK;
+    kv_err_set(e, KV_E_USAGE, "launch: %s %s is a file of one process, and here are %d workers",
+               keeps ? "-s" : "--record", keeps ? each->store : each->record, o->workers);
+    return kv_err_hint(e, keeps ? "--checkpoint FILE keeps the store of a job"
+                                : "a job of one worker can be recorded");
+}
+
 /* Refuses words and scripts that every worker would refuse, before any has started. *code: the exit
  * code for a mistake that was reported. */
 static int check_words(launch_options *o, int *code, kv_err *e)
@@ -134,6 +146,7 @@ static int check_words(launch_options *o, int *code, kv_err *e)
     TRY(rc);
     if (each.ninputs == 0 && !each.interactive && !each.help && !each.version)
         return no_script(e);
+    TRY(check_own_files(o, &each, e));
     TRY(check_entries(o, &each, e));
     for (int i = 0; i < each.ninputs; i++) {
         const char *text = each.inputs[i].text;

@@ -519,6 +519,24 @@ static int show_dense(session *s, buf *out, const result *r, kv_err *e)
     return show_result(s, out, &all, e);
 }
 
+/* The rows of a table as --json has them: an array of objects, on a line. */
+static int show_rows_json(buf *out, const rows *table, kv_err *e)
+{
+    json_writer w = {.out = out};
+    json_begin(&w, NULL, '[');
+    for (int64_t i = 0; i < table->n; i++) {
+        const int column = (int)(i % table->ncolumns);
+        if (column == 0)
+            json_begin(&w, NULL, '{');
+        TRY(show_json(&w, table->columns[column].name, table->cells[i], e));
+        if (column == table->ncolumns - 1)
+            json_end(&w, '}');
+    }
+    json_end(&w, ']');
+    buf_char(out, '\n');
+    return KV_OK;
+}
+
 int show_result(session *s, buf *out, const result *r, kv_err *e)
 {
     int rc = KV_OK;
@@ -528,6 +546,8 @@ int show_result(session *s, buf *out, const result *r, kv_err *e)
         return show_dense(s, out, r, e);
     if (r->as_text && r->entries.columns && s->out.format == SHOW_CSV) {
         rc = rows_csv(out, &r->entries, ',', e);
+    } else if (r->as_text && r->entries.columns && s->out.format == SHOW_JSON) {
+        rc = show_rows_json(out, &r->entries, e);
     } else if (r->as_text) {
         buf_add(out, r->v.u.text);
     } else if (r->keys && s->out.format == SHOW_JSON) {

@@ -59,10 +59,12 @@ ARITH arith_int arith_absi(arith_int a)
     return a < 0 ? arith_subi(0, a) : a;
 }
 
-/* a to the power b, wrapping; 0 for b < 0. */
+/* a to the power b, wrapping; for b < 0 the whole part, which is 0 but of 1 and -1. */
 ARITH arith_int arith_powi(arith_int a, arith_int b)
 {
-    arith_int x = b < 0 ? 0 : 1;
+    arith_int x = 1;
+    if (b < 0)
+        return a != 1 && a != -1 ? 0 : b & 1 ? a : 1;
     for (; b > 0; b >>= 1) {
         if (b & 1)
             x = arith_muli(x, a);

@@ -74,6 +74,8 @@ load help
     done
     assert_line --index 1 --partial '"out":["[1,1]"]'
     gives $'"1152921504606846976"\n"inf"\n[1,"a"]' kvctl --format json -c 'print 2 ** 60; print inf; print [1, "a"]'
+    gives $'[{"key":"a"},{"key":"b"}]\n[{"key":"a","hash":"93b4c0439fdbbce704468dd8d5f6ab38"},{"key":"b","hash":"8432471291eac1ca20dbe3169d63ddd3"}]' \
+        kvctl --format json -c 'init a,b [ones(2), zeros(1)]; list; save m.safetensors; hash m.safetensors'
 }
 
 @test "json: Ctrl-C has a record" {

@@ -101,11 +101,16 @@ kvctl-other"
 @test "launch, attach, jobs: options in front of the word" {
     export KVCTL_JOBS=$PWD/none
     echo 'print 1' >x.kv
-    [ "$(kvctl --seed 7 -qv -s w.kvs launch -n 2 -s 1 --dry-run x.kv a)" = "$(kvctl launch -n 2 -s 1 --dry-run --seed 7 -qv -s w.kvs x.kv a)" ]
+    [ "$(kvctl --seed 7 -qv -s w.kvs launch -n 1 -s 1 --dry-run x.kv a)" = "$(kvctl launch -n 1 -s 1 --dry-run --seed 7 -qv -s w.kvs x.kv a)" ]
     [ "$(kvctl --color=never --json launch -n 2 --dry-run -c 'print 1')" = "$(kvctl launch -n 2 --dry-run --color=never --json -c 'print 1')" ]
     run kvctl --seed 7 launch -n 2
     assert_output --partial 'kvctl: error[usage]: launch: which script? kvctl launch -n WORKERS FILE'
     run -2 kvctl --seed x launch -n 2 x.kv
+    mentions -2 'launch: -s w.kvs is a file of one process, and here are 2 workers' kvctl -s w.kvs launch -n 2 x.kv
+    assert_line ' hint: --checkpoint FILE keeps the store of a job'
+    mentions -2 'launch: -s w.kvs is a file of one process' env KVCTL_STORE=w.kvs kvctl launch -n 2 x.kv
+    mentions -2 'launch: --record p.md is a file of one process, and here are 2 workers' kvctl launch -n 2 --record p.md x.kv
+    run -0 kvctl --read-only -s w.kvs launch -n 2 --dry-run x.kv
     gives -2 'kvctl: error[usage]: launch: --grow stands alone: kvctl launch --grow [JOB]' kvctl -q launch --grow
     run kvctl -q attach
     assert_output --partial 'kvctl: error[name]: no job of yours runs here'

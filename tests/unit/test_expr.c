@@ -153,6 +153,10 @@ TEST(expr_dtypes)
     CHECK_TEXT(shown("sqrt(i)"), "float32(1,): 2.6457512378692627");
     CHECK_TEXT(shown("sqrt(d)"), "float64(1,): 0.31622776601683794");
     CHECK_TEXT(shown("i ** 2"), "int32(1,): 49.0");
+    CHECK_TEXT(shown("i ** -i"), "int32(1,): 0.0");
+    CHECK_TEXT(shown("(i // i) ** -i"), "int32(1,): 1.0");
+    CHECK_TEXT(shown("(-i // i) ** -i"), "int32(1,): -1.0");
+    CHECK_TEXT(shown("(-i // i) ** (-i - 1)"), "int32(1,): 1.0");
     CHECK_TEXT(shown("floor(i) + abs(-i)"), "int32(1,): 14.0");
     CHECK_TEXT(shown("where(d, i, 2)"), "int32(1,): 7.0");
     CHECK_TEXT(shown("where(d * 1e-300 * 1e-10, f, 2)"), "float32(1,): 1.5");

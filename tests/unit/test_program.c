@@ -331,8 +331,8 @@ static double rounded(prog_type t, double x)
 
 static uint64_t wrapped_power(uint64_t a, int64_t b)
 {
-    if (b <= 0)
-        return b == 0;
+    if (b <= 0) /* the whole part of 1 / a ** -b */
+        return b == 0 || a == 1 ? 1 : a == UINT64_MAX ? b % 2 ? a : 1 : 0;
     uint64_t half = wrapped_power(a, b / 2);
     return half * half * (b % 2 ? a : 1);
 }

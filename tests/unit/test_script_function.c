@@ -281,6 +281,7 @@ TEST(function_errors)
     refused("float(\"\")", KV_E_VALUE, "\"\" is not a number");
     refused("int(\"99999999999999999999\")", KV_E_VALUE,
                 "99999999999999999999 does not fit into 64 bits");
+    refused("float(\"-1e999\")", KV_E_VALUE, "-1e999 is too large for a number");
     refused("int(nan)", KV_E_VALUE, "int() takes a finite number");
     refused("env(3)", KV_E_DTYPE, "the name of an environment variable is a text, not an integer");
     refused("arange(3)[5]", KV_E_INDEX, "index 5 is out of range: axis 0 has 3");
