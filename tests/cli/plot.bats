@@ -157,7 +157,7 @@ arange(100) ████ 0 .. 99
         assert_line --index 0 --regexp ": ${wrong##*|}$" || assert_line --index 0 --partial "${wrong##*|}"
     done
     mentions -2 "--heat and --hist do not go together" kvctl -c 'plot --heat --hist 1'
-    opens -2 '`x.csv` is no file name of a picture (.svg, .png or .txt)' kvctl -c 'print 1; plot 1 > x.csv'
+    opens -2 '`x.csv` has no known ending of a picture (.svg, .png or .txt)' kvctl -c 'print 1; plot 1 > x.csv'
     refute_output --partial "compares" # a name with an ending is a file
     opens -2 '>> adds lines, and "x.svg" is not made of lines' kvctl -c 'print 1; plot 1 >> x.svg'
     assert_line " hint: pictures that can grow end in .txt"
