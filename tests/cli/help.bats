@@ -175,7 +175,8 @@ END
         kubernetes ssh debug errors exit-codes seed random sleep stdin pipe history colors variables loops functions \
         categories text gz compression float16 bf16 shards momentum weight-decay learning-rate schedule broadcasting \
         session crash slow oom shard average ema freeze adapter schedule warmup 'early stopping' 'exit code' colour exit \
-        port hostfile docker conda venv pip tensorflow jax onnx keras 'gradient clipping' killed initialise optimise allreduce 'data parallel' lr keyboard tutorial autograd ndarray \
+        port hostfile docker conda venv pip tensorflow jax onnx keras 'gradient clipping' killed initialise optimise \
+        allreduce 'data parallel' lr keyboard tutorial autograd ndarray \
         tensorboard npy-a lecture python 'rename keys' -s --seed --max-restarts --rtol; do
         run -0 kvctl help "$word"
         [ "${#output}" -gt 20 ]
