@@ -60,7 +60,7 @@ load help
 @test "help: a word of the shell's command line is no command" {
     for text in 'launch -n 2 x.kv' 'launch x.kv' 'serve x' 'attach night' 'jobs --json'; do
         run -2 kvctl -c "$text"
-        assert_line --index 0 "<cmd>:1:1: error[usage]: \`${text%% *}\` is no command here, but a word of the shell's command line"
+        assert_line --index 0 "<cmd>:1:1: error[usage]: \`${text%% *}\` is not a command here, but a word of the shell's command line"
         case $text in
         attach* | jobs*) assert_line " hint: !kvctl ${text%% *} …; help ${text%% *}" ;;
         *) assert_line " hint: !kvctl ${text%% *} …; help launch" ;;
