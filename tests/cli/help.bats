@@ -105,7 +105,7 @@ lists Lists and arrays
 dicts Dicts
 files Files
 texts Texts
-class What Python has and this has not
+class What Python has and kvctl does not
 END
     # every heading is a section that a word leads to
     grep '^## ' "$top/cli/language.md" | sed 's/^## //' | while read -r heading; do
