@@ -234,7 +234,7 @@ const function function_table[] = {
     {"sin", {"x"}, E, NULL, "the sine of each element, an angle in radians"},
     {"size", {"a", "axis="}, A, func_size, "how many elements an array has: x.size"},
     {"sleep", {"seconds"}, 0, func_sleep,
-     "waits so long, as a straggler does; Ctrl-C ends it: if rank() == 2 { sleep(1) }"},
+     "waits so many seconds, as a straggler does; Ctrl-C ends it: if rank() == 2 { sleep(1) }"},
     {"sort", {"a", "axis=", "reverse="}, A | IS(SORT_VALUES), func_sort,
      "the elements of each line along an axis (the last) in order: sort(x, 0, reverse=True)"},
     {"sorted", {"x", "reverse="}, 0, func_sorted, "a list of the items of x in order"},

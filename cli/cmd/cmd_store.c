@@ -237,7 +237,7 @@ static int add_values(pairs *p, const ast *node, kv_key key, value v, bool sever
     kv_array *a;
     p->node = node;
     if (value_is_several(v) && v.u.list->n == 0)
-        return kv_err_set(e, KV_E_VALUE, "an empty list is no value for a key");
+        return kv_err_set(e, KV_E_VALUE, "an empty list is not a value for a key");
     if (value_is_several(v) && (several || v.u.list->n == 1)) {
         for (int64_t i = 0; i < v.u.list->n; i++)
             TRY(add_values(p, pairs_item(node, v, i), key, v.u.list->items[i], false, e));

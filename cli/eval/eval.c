@@ -280,7 +280,7 @@ static int not_callable(session *s, const ast *node, const value *first, kv_err 
     }
     if (!held)
         return unit_err(s, node, e, KV_E_NAME, "the function `%s` is not defined yet", name);
-    unit_err(s, node, e, KV_E_USAGE, "`%s` is no function: it holds %s", name,
+    unit_err(s, node, e, KV_E_USAGE, "`%s` is not a function: it holds %s", name,
              value_kind_name(*held));
     if (object_is_schedule(*held))
         return kv_err_hint(e, "info --states shows the learning rate of a store");

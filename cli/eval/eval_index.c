@@ -158,7 +158,7 @@ static int array_index(array_range *r, value v, kv_err *e)
     kv_array *a = v.kind == VALUE_ARRAY ? v.u.box->array : NULL;
     if (v.kind == VALUE_BOOL ||
         (a && kv_array_ndim(a) == 0 && kv_array_dtype(a) == KV_BOOL)) {
-        kv_err_set(e, KV_E_DTYPE, "one bool is no index");
+        kv_err_set(e, KV_E_DTYPE, "a single bool is not an index");
         return kv_err_hint(e, "a mask has a bool for each element: x[x > 0]");
     }
     if (value_is_sequence(v) || (a && kv_array_ndim(a) > 0))

@@ -59,7 +59,7 @@ int jobs_folder_open(bool makes, int *dir, kv_err *e)
     if (fd < 0 && errno == ENOENT && !makes)
         return KV_OK;
     if (fd < 0 && (errno == ELOOP || errno == ENOTDIR))
-        return kv_err_set(e, KV_E_IO, "\"%s\" is no folder but a link or a file", path);
+        return kv_err_set(e, KV_E_IO, "\"%s\" is a link or a file, not a folder", path);
     if (fd < 0 || fstat(fd, &s))
         return file_error(e, "open", path, errno);
     if (s.st_uid != geteuid())

@@ -346,8 +346,8 @@ static int check_host(const char *path, int line, const char *word, const char *
 {
     const char *colon = strchr(word, ':');
     if (!strchr(word, '@') && word[0] != '[' && (!colon || !strchr(colon + 1, ':')))
-        return is_host(name) ? KV_OK : bad_line(e, path, line, "this is no host:", name);
-    bad_line(e, path, line, "this is no name of a host:", word);
+        return is_host(name) ? KV_OK : bad_line(e, path, line, "this is not a host:", name);
+    bad_line(e, path, line, "this is not the name of a host:", word);
     return kv_err_hint(e, "users and IPv6 addresses belong into ~/.ssh/config, under a name");
 }
 
@@ -355,7 +355,7 @@ static int take_port(launch_hosts *h, const char *path, int line, const char *te
 {
     int port = text ? read_number(text, LAST_PORT) : 0;
     if (text && port == 0)
-        return bad_line(e, path, line, "this is no port:", text);
+        return bad_line(e, path, line, "this is not a port:", text);
     if (h->n > 0 && port != h->port)
         return kv_err_set(e, KV_E_FORMAT,
                           "%s:%d: all hosts of a job have one port; others belong into the "

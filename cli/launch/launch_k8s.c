@@ -119,7 +119,7 @@ static int check_utf8(const char *what, const char *text, kv_err *e)
 {
     if (utf8_valid(text, strlen(text)))
         return KV_OK;
-    return kv_err_set(e, KV_E_VALUE, "launch: %s \"%.200s\" is no UTF-8, which YAML needs", what,
+    return kv_err_set(e, KV_E_VALUE, "launch: %s \"%.200s\" is not UTF-8, which YAML needs", what,
                       text);
 }
 
@@ -132,7 +132,7 @@ static int check_texts(const launch_options *o, kv_err *e)
         const char *text = o->variables[i].text;
         if (!utf8_valid(text, strlen(text)))
             kv_err_set(e, KV_E_VALUE,
-                       "launch: the value of %.*s is no UTF-8, which Kubernetes needs",
+                       "launch: the value of %.*s is not UTF-8, which Kubernetes needs",
                        (int)strcspn(text, "="), text);
     }
     for (int64_t i = 0; i < o->nvolumes; i++)
@@ -194,7 +194,7 @@ static int add_script(k8s_job *j, const char *path, kv_err *e)
 {
     if (leaves_folder(path))
         return kv_err_set(e, KV_E_VALUE,
-                          "launch: \"%.200s\" is no file of this folder, and pods get no others",
+                          "launch: \"%.200s\" is not a file of this folder, and pods get no others",
                           path);
     TRY(check_utf8("the name", path, e));
     while (strncmp(path, "./", 2) == 0)

@@ -335,10 +335,10 @@ static int check_meaning(const launch_options *o, const shell_texts *given, kv_e
             return kv_err_set(e, KV_E_USAGE, "launch: --env-server needs servers: -s SERVERS");
     if (o->elastic && o->servers == 0)
         return kv_err_set(e, KV_E_USAGE,
-                          "launch: --elastic needs servers that are no workers: -s SERVERS");
+                          "launch: --elastic needs servers that are not workers: -s SERVERS");
     if (o->spares > 0 && o->servers == 0)
         return kv_err_set(e, KV_E_USAGE,
-                          "launch: --spares needs servers that are no workers: -s SERVERS");
+                          "launch: --spares needs servers that are not workers: -s SERVERS");
     if (o->by == LAUNCH_SSH && !o->hostfile)
         return kv_err_set(e, KV_E_USAGE, "launch: --launcher ssh needs the hosts: -H HOSTFILE");
     if (o->by == LAUNCH_K8S && !o->image)

@@ -282,7 +282,7 @@ static int enter_store(session *s, const ast *node, int64_t *before, kv_err *e)
         return KV_OK;
     if (session_find(s, name) || !session_names_store(s, name)) {
         const value *held = session_find(s, name);
-        unit_err(s, node, e, KV_E_NAME, "`%s` is no store", name);
+        unit_err(s, node, e, KV_E_NAME, "`%s` is not a store", name);
         if (held && held->kind == VALUE_LIST && strcmp(c->name, "push") == 0)
             return kv_err_hint(e, "%s.append(x) adds to the list", name);
         if (held)

@@ -448,7 +448,7 @@ static int numbers_array(kv_array **out, value v, kv_dtype dtype, bool asked, kv
     own_array *a = NULL;
     void *data;
     if (!value_is_number(v) && !value_is_sequence(v)) {
-        kv_err_set(e, KV_E_DTYPE, "%s is no array and no list of numbers", value_kind_name(v));
+        kv_err_set(e, KV_E_DTYPE, "%s is not an array or list of numbers", value_kind_name(v));
         if (v.kind == VALUE_DICT)
             kv_err_hint(e, "for k in d { init $k d[k] } makes keys of a store; pull * > FILE "
                            "writes them");

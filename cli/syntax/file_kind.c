@@ -127,8 +127,7 @@ int file_kind_check(const char *path, bool append, kv_err *e)
     int rc = KV_OK;
     if (kind == FILE_UNKNOWN) {
         add_endings(&endings, false);
-        rc = kv_err_set(e, KV_E_USAGE, "`%s` is no file name with a known ending (%s)", path,
-                        buf_text(&endings));
+        rc = kv_err_set(e, KV_E_USAGE, "`%s` has no known ending (%s)", path, buf_text(&endings));
         if (is_ending(path, "pt") || is_ending(path, "pth"))
             kv_err_hint(e, "safetensors.torch.load_file reads .safetensors");
         else if (file_is_checkpoint(path))
@@ -172,7 +171,7 @@ int plot_path_check(const char *path, bool append, kv_err *e)
     plot_target target = plot_target_of(path);
     if (target == PLOT_NOWHERE)
         return kv_err_set(e, KV_E_USAGE,
-                          "`%s` is no file name of a picture (.svg, .png or .txt)", path);
+                          "`%s` has no known ending of a picture (.svg, .png or .txt)", path);
     if (append && target != PLOT_TEXT) {
         kv_err_set(e, KV_E_USAGE, ">> adds lines, and \"%s\" is not made of lines", path);
         return kv_err_hint(e, "pictures that can grow end in .txt");

@@ -175,7 +175,7 @@ static bool read_option(parser *p, binding *b, const shell_words *all, int64_t *
         name++;
     if (name < n || name == dashes)
         return parse_fail(p, w->pos, w->pos + (uint32_t)strlen(w->text), KV_E_USAGE,
-                          "\"%.64s\" is no option", w->text);
+                          "\"%.64s\" is not an option", w->text);
     bool more = next && !next->option && o && o->kind != OPTION_FLAG;
     uint32_t begin = w->text[n] ? w->pos + (uint32_t)n + 1 : more ? next->pos : NOWHERE;
     if (more)

@@ -170,8 +170,9 @@ static ast *unknown_command(parser *p, uint32_t pos, uint32_t end)
 {
     const char *name = p->lx.src->text + pos;
     if (process_word_page(name, end - pos)) {
-        parse_fail(p, pos, end, KV_E_USAGE, "`%.*s` is no command here, but a word of the shell's "
-                   "command line", (int)(end - pos), name);
+        parse_fail(p, pos, end, KV_E_USAGE,
+                   "`%.*s` is not a command here, but a word of the shell's command line",
+                   (int)(end - pos), name);
         hint_shell(name, end - pos, p->e);
         return NULL;
     }

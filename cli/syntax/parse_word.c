@@ -158,7 +158,7 @@ ast *parse_path_word(parser *p, const char *wanted)
         return end > pos ? parse_text(p, pos, end) : parse_unexpected(p, wanted);
     const char *word = p->lx.src->text + pos; /* ls -l: most likely meant for a shell */
     int n = parse_shown(p, pos, end);
-    parse_fail(p, pos, end, KV_E_USAGE, "`%.*s` is no option", n, word);
+    parse_fail(p, pos, end, KV_E_USAGE, "`%.*s` is not an option", n, word);
     hint_output(word, (size_t)n, p->e);
     return parse_hint(p,
                       "! before the line runs it in a shell; a file of this name stands in quotes");

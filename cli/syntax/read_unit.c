@@ -268,7 +268,7 @@ static int not_called(checker *c, const ast *node)
     const value *held = session_find(c->s, name);
     if (held)
         source_err(&c->u->src, node->pos, node->end, c->e, KV_E_USAGE,
-                   "`%s` is no function: it holds %s", name, value_kind_name(*held));
+                   "`%s` is not a function: it holds %s", name, value_kind_name(*held));
     else
         source_err(&c->u->src, node->pos, node->end, c->e, KV_E_USAGE,
                    "`%s` is a variable here, and no function", name);
@@ -605,7 +605,7 @@ static int check_utf8(const source *src, kv_err *e)
             continue;
         size = (uint32_t)utf8_length(src->text + i, src->len - i, &ok);
         if (!ok && memchr(src->text, '\0', src->len))
-            return kv_err_set(e, KV_E_SYNTAX, "\"%s\" is no text, so it is no script", src->name);
+            return kv_err_set(e, KV_E_SYNTAX, "\"%s\" is not text, so not a script", src->name);
         if (!ok)
             return source_err(src, i, i + 1, e, KV_E_SYNTAX, "the byte \\x%02x is not UTF-8",
                               (unsigned char)src->text[i]);

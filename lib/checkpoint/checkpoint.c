@@ -359,7 +359,8 @@ int checkpoint_has_numbers(const checkpoint *c, int64_t i, kv_err *e)
     if (!t->odd)
         return KV_OK;
     return file_bad(e, KV_E_DTYPE, c->files[t->file].name,
-                    "\"%.*s\" is no array of numbers: its elements are %s", SHOWN(t->name), t->odd);
+                    "\"%.*s\" is not an array of numbers: its elements are %s", SHOWN(t->name),
+                    t->odd);
 }
 
 int64_t checkpoint_find(const checkpoint *c, const char *name)

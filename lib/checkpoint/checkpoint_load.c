@@ -23,7 +23,7 @@ static int refuse(const checkpoint *c, const tensor_info *t, const unsigned char
     const char *path = c->files[t->file].name;
     if (t->type == TENSOR_BOOL)
         return file_bad(e, KV_E_FORMAT, path,
-                        "tensor \"%.*s\": element %lld is no bool, its byte is %d",
+                        "tensor \"%.*s\": element %lld is not a bool, its byte is %d",
                         SHOWN(t->name), (long long)(first + i), data[i]);
     return file_bad(e, KV_E_VALUE, path,
                     "tensor \"%.*s\": element %lld is 2^63 or more, beyond int64",

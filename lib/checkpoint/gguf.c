@@ -140,7 +140,7 @@ static int put_scalar(reading *r, uint32_t type, buf *out, kv_err *e)
     double f64;
     TRY(take(r, &x, value_bytes[type], e));
     if (type == BOOL && x > 1)
-        return BAD(r, e, "metadata \"%.*s\" is no bool, its byte is %d", NAME(r), (int)x);
+        return BAD(r, e, "metadata \"%.*s\" is not a bool, its byte is %d", NAME(r), (int)x);
     if (type == BOOL) {
         buf_add(out, x ? "true" : "false");
     } else if (type == F32 || type == F64) {
@@ -221,7 +221,7 @@ static int set_alignment(reading *r, uint32_t type, kv_err *e)
     if (type == U32)
         num_parse_int(buf_text(&r->text), r->text.len, &x, &over);
     if (x <= 0 || (x & (x - 1)) != 0)
-        return BAD(r, e, "metadata \"general.alignment\" is no power of two of type u32");
+        return BAD(r, e, "metadata \"general.alignment\" is not a power of two of type u32");
     r->alignment = x;
     return KV_OK;
 }
@@ -321,7 +321,7 @@ static int check_size(const reading *r, uint64_t offset, tensor_info *t, kv_err 
     if (t->bytes < 0 || t->bytes > HUGE_OFFSET)
         return FAULT(r, e, "of shape %s is too large", shape);
     if (offset % (uint64_t)r->alignment)
-        return FAULT(r, e, "begins at byte %llu of the data, which is no multiple of %lld",
+        return FAULT(r, e, "begins at byte %llu of the data, which is not a multiple of %lld",
                      (unsigned long long)offset, (long long)r->alignment);
     if (offset > (uint64_t)HUGE_OFFSET)
         return FAULT(r, e, "begins at byte %llu of the data, which is too far",

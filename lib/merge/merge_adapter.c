@@ -250,7 +250,7 @@ static int take_number(json_scan *s, const char *name, double *x)
     size_t n;
     TRY(take_value(s, &text, &n));
     if (num_parse(text, n, NUM_BINARY64, x, NULL) != n || !isfinite(*x) || *x <= 0)
-        return file_bad(s->e, KV_E_FORMAT, s->path, "\"%s\" is no positive number", name);
+        return file_bad(s->e, KV_E_FORMAT, s->path, "\"%s\" is not a positive number", name);
     return KV_OK;
 }
 

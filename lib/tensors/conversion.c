@@ -352,7 +352,7 @@ static bool write_to(buf *out, const char *to)
 
 static int malformed(kv_err *e, const char *text)
 {
-    kv_err_set(e, KV_E_USAGE, "`%.64s` is no substitution", text);
+    kv_err_set(e, KV_E_USAGE, "`%.64s` is not a substitution", text);
     kv_err_hint(e, "s/RE/TO/ replaces the first match of RE in each name by TO, s/RE/TO/g every "
                    "match");
     return KV_E_USAGE;

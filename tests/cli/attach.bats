@@ -429,7 +429,7 @@ END
     rmdir jobs
     mkdir -m 700 real
     ln -s real jobs
-    says -5 "kvctl: error[io]: \"$PWD/jobs\" is no folder but a link or a file" kvctl jobs
+    says -5 "kvctl: error[io]: \"$PWD/jobs\" is a link or a file, not a folder" kvctl jobs
     rm jobs
     if [ "$(id -u)" -eq 0 ]; then
         mkdir -m 700 jobs

@@ -75,10 +75,10 @@ w       F32    (1,)   4
     gives "[2.] ['labels', 'w']" kvctl -c 'print @m.npz#w, keys("m.npz")'
     for words in 'hash m.npz' 'diff m.npz m.npz' 'convert m.npz o.npz' 'patch m.npz m.npz --out p'; do
         run -3 kvctl $words
-        [[ $output == *'error[dtype]: m.npz: "labels" is no array of numbers: its elements are <U1'*'--exclude leaves keys out'* ]]
+        [[ $output == *'error[dtype]: m.npz: "labels" is not an array of numbers: its elements are <U1'*'--exclude leaves keys out'* ]]
     done
     mentions -3 'error[dtype]: m.npz: "labels" is <U1, which cannot be merged' kvctl merge average m.npz m.npz --out o.npz
-    mentions -3 'm.npz: "labels" is no array of numbers: its elements are <U1' kvctl -c 'x = @m.npz#labels'
+    mentions -3 'm.npz: "labels" is not an array of numbers: its elements are <U1' kvctl -c 'x = @m.npz#labels'
     kvctl convert m.npz o.npz --exclude labels
     kvctl merge average m.npz m.npz w --out a.npz
     run -0 kvctl stat m.npz

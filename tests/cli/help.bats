@@ -60,7 +60,7 @@ load help
 @test "help: a word of the shell's command line is no command" {
     for text in 'launch -n 2 x.kv' 'launch x.kv' 'serve x' 'attach night' 'jobs --json'; do
         run -2 kvctl -c "$text"
-        assert_line --index 0 "<cmd>:1:1: error[usage]: \`${text%% *}\` is no command here, but a word of the shell's command line"
+        assert_line --index 0 "<cmd>:1:1: error[usage]: \`${text%% *}\` is not a command here, but a word of the shell's command line"
         case $text in
         attach* | jobs*) assert_line " hint: !kvctl ${text%% *} …; help ${text%% *}" ;;
         *) assert_line " hint: !kvctl ${text%% *} …; help launch" ;;
@@ -105,7 +105,7 @@ lists Lists and arrays
 dicts Dicts
 files Files
 texts Texts
-class What Python has and this has not
+class What Python has and kvctl does not
 END
     # every heading is a section that a word leads to
     grep '^## ' "$top/cli/language.md" | sed 's/^## //' | while read -r heading; do
@@ -176,6 +176,7 @@ END
         categories text gz compression float16 bf16 shards momentum weight-decay learning-rate schedule broadcasting \
         session crash slow oom shard average ema freeze adapter schedule warmup 'early stopping' 'exit code' colour exit \
         port hostfile docker conda venv pip tensorflow jax onnx keras 'gradient clipping' killed initialise optimise \
+        allreduce 'data parallel' lr keyboard tutorial autograd ndarray \
         tensorboard npy-a lecture python 'rename keys' -s --seed --max-restarts --rtol; do
         run -0 kvctl help "$word"
         [ "${#output}" -gt 20 ]

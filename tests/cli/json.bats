@@ -165,7 +165,7 @@ while true { x = 1 }' >out &
 
 @test "help: --json is one object, of all or of one; --help behind a command" {
     run -0 kvctl -c 'help wait --json'
-    assert_output '{"v":1,"commands":[{"name":"wait","usage":"wait","summary":"until all work that was queued is done","args":[],"options":[],"params":false,"gives":false,"examples":[{"input":"wait","about":null}],"see":["push","pull"],"fails":[]}],"functions":[]}'
+    assert_output '{"v":1,"commands":[{"name":"wait","usage":"wait","summary":"wait until all queued work is done","args":[],"options":[],"params":false,"gives":false,"examples":[{"input":"wait","about":null}],"see":["push","pull"],"fails":[]}],"functions":[]}'
     gives "$(kvctl -c 'help wait')" kvctl -c 'wait --help'
     gives "$(kvctl -c 'help push')" kvctl -c 'push 3 --help'
     mentions -3 'there is no command or function `pulll`' kvctl -c 'help pulll --json'

@@ -190,9 +190,9 @@ END
 2|--max-restarts 1 train.kv|--max-restarts needs --checkpoint FILE
 3|--checkpoint c.kvs --checkpoint-every 1 train.kv|--checkpoint "c.kvs" lies on no volume of the pods
 3|--volume a:/b --checkpoint /bc --checkpoint-every 1 train.kv|--checkpoint "/bc" lies on no volume of the pods
-3|../up.kv|"../up.kv" is no file of this folder, and pods get no others
-3|$PWD/train.kv|"$PWD/train.kv" is no file of this folder, and pods get no others
-3|--file folder/../../up.kv train.kv|"folder/../../up.kv" is no file of this folder, and pods get no others
+3|../up.kv|"../up.kv" is not a file of this folder, and pods get no others
+3|$PWD/train.kv|"$PWD/train.kv" is not a file of this folder, and pods get no others
+3|--file folder/../../up.kv train.kv|"folder/../../up.kv" is not a file of this folder, and pods get no others
 2|-H hosts train.kv|-H is for the launchers mpi and ssh, and this is k8s
 2|--pe x train.kv|--pe is for the launcher sge, and this is k8s
 4|-i|-i and - are for ranks of this machine, --launcher local
@@ -223,9 +223,9 @@ END
         refute_output --partial apiVersion
     done
     run k8s -n 2 train.kv "$bad"
-    assert_equal "$status $output" '3 kvctl: error[value]: launch: the word "x\xff" is no UTF-8, which YAML needs'
+    assert_equal "$status $output" '3 kvctl: error[value]: launch: the word "x\xff" is not UTF-8, which YAML needs'
     run k8s -n 2 --env "A=$bad" train.kv
-    assert_equal "$status $output" '3 kvctl: error[value]: launch: the value of A is no UTF-8, which Kubernetes needs'
+    assert_equal "$status $output" '3 kvctl: error[value]: launch: the value of A is not UTF-8, which Kubernetes needs'
 }
 
 # What may be secret stands only in the Secret, which the launcher gets as its environment.

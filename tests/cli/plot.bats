@@ -147,7 +147,7 @@ arange(100) ████ 0 .. 99
     local wrong
     for wrong in 'plot nan|there is no finite number to draw' \
         'plot zeros(0,3)|there is no finite number to draw' \
-        'plot "x"|a text is no array and no list of numbers' \
+        'plot "x"|a text is not an array or list of numbers' \
         'plot ones(2,3,4)|ones(2,3,4) has shape (2, 3, 4), and a picture has at most two axes' \
         'plot ones(2,17)|ones(2,17) has 17 columns, and plot draws at most 16 lines' \
         'plot 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17|plot draws at most 16 lines' \
@@ -157,7 +157,7 @@ arange(100) ████ 0 .. 99
         assert_line --index 0 --regexp ": ${wrong##*|}$" || assert_line --index 0 --partial "${wrong##*|}"
     done
     mentions -2 "--heat and --hist do not go together" kvctl -c 'plot --heat --hist 1'
-    opens -2 '`x.csv` is no file name of a picture (.svg, .png or .txt)' kvctl -c 'print 1; plot 1 > x.csv'
+    opens -2 '`x.csv` has no known ending of a picture (.svg, .png or .txt)' kvctl -c 'print 1; plot 1 > x.csv'
     refute_output --partial "compares" # a name with an ending is a file
     opens -2 '>> adds lines, and "x.svg" is not made of lines' kvctl -c 'print 1; plot 1 >> x.svg'
     assert_line " hint: pictures that can grow end in .txt"

@@ -219,7 +219,7 @@ while true { x = 1 }'
       : ^'
     says -2 '    1 : time x' kvctl time x
     run kvctl push '--s$' 3
-    assert_output '<cmd>:1:6: error[usage]: "--s$" is no option
+    assert_output '<cmd>:1:6: error[usage]: "--s$" is not an option
     1 : push --s$ 3
       :      ^^^^'
 }
@@ -289,7 +289,7 @@ END
     for words in program '-f program' '-c "source program"'; do
         eval "run kvctl $words"
         assert_failure 2
-        assert_output --partial 'error[syntax]: "program" is no text, so it is no script'
+        assert_output --partial 'error[syntax]: "program" is not text, so not a script'
         refute_output --partial 'ELF'
     done
 }
@@ -472,6 +472,6 @@ z = uniform((2)); init e,f z; pull e -> x; pull f -> y; sum(x == y); init g,h [u
 @test "switches: what begins with dashes and is no name is no option" {
     local word
     for word in ----safe --9x --- --=3 --.x; do
-        begins -2 "<cmd>:1:10: error[usage]: \"$word\" is no option" kvctl push 3 1 "$word" 4
+        begins -2 "<cmd>:1:10: error[usage]: \"$word\" is not an option" kvctl push 3 1 "$word" 4
     done
 }

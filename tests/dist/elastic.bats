@@ -73,7 +73,7 @@ END
 
 @test "elastic: without ULFM, or without servers, it is refused" {
     echo 'print 1' >job.kv
-    gives -2 "kvctl: error[usage]: launch: --elastic needs servers that are no workers: -s SERVERS" kvctl launch --elastic -n 2 job.kv
+    gives -2 "kvctl: error[usage]: launch: --elastic needs servers that are not workers: -s SERVERS" kvctl launch --elastic -n 2 job.kv
     ! has_ulfm || skip "Open MPI has ULFM here"
     run -4 kvctl launch --elastic -n 2 -s 1 job.kv
     assert_output "kvctl: error[unsupported]: launch: --elastic needs an Open MPI with ULFM, and this one has none

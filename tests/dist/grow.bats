@@ -54,7 +54,7 @@ END
 
 @test "grow: without spares, or with what has no rounds of all, it is refused" {
     echo 'create dist_sync' >job.kv
-    gives -2 "kvctl: error[usage]: launch: --spares needs servers that are no workers: -s SERVERS" kvctl launch --spares 1 -n 2 job.kv
+    gives -2 "kvctl: error[usage]: launch: --spares needs servers that are not workers: -s SERVERS" kvctl launch --spares 1 -n 2 job.kv
     run -2 kvctl launch --launcher ssh -H hosts --spares 1 -n 2 -s 1 job.kv
     assert_output "kvctl: error[usage]: launch: --spares is for the launcher local, and this is ssh"
     run -2 kvctl launch --spares 1 -n 2 -s 1 -i

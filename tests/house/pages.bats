@@ -51,3 +51,10 @@ pages=(.github/CONTRIBUTING.md {lib,src,src/distributed,src/python,cli,cuda,test
         grep -qE "[\`/]$name\.[ch]\`" "$page" || fail "$page has neither $name.h nor $name.c"
     done
 }
+
+@test "pages: the unit test of tests/README.md compiles" {
+    { printf '#include "test.h"\n#include "base/map.h"\n'; sed -n '/^```c$/,/^```$/{/^```/!p}' "$top/tests/README.md"; } >example.c
+    grep -q '^TEST(' example.c
+    run -0 cc -std=gnu17 -Wall -Wextra -Werror -fsyntax-only -I"$top/tests/unit" -I"$top/lib" -I"$top/lib/base" \
+        -I"$top/lib/array" -I"$top/src" example.c
+}

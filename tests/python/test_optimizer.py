@@ -402,7 +402,7 @@ class Steps(Case):
         o.update("rows", w, rows, mom)
         self.assertEqual((w.asnumpy().tolist(), mom.asnumpy().tolist()), ([[0], [-1.5]], [[1], [-1.5]]))
         for state in (None, (mom,), mx.nd.ones(3), 1):
-            self.assertIn("this is no state of SGD", self.fails("value", o.update, "rows", w, rows, state).text)
+            self.assertIn("this is not a state of SGD", self.fails("value", o.update, "rows", w, rows, state).text)
         self.fails("unsupported", opt.Optimizer().update, 0, w, w, None)
 
     def test_several_at_once_and_schedules_of_python(self):

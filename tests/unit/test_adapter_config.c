@@ -22,9 +22,9 @@ static const struct {
     {"{\"r\":16,\"lora_alpha\":16,\"use_rslora\":false,\"use_dora\":null,\"rank_pattern\":{ },"
      "\"alpha_pattern\":{},\"fan_in_fan_out\":false,\"modules_to_save\":null}",
      1, NULL},
-    {"{\"r\":8,\"lora_alpha\":1e400}", NAN, "\"lora_alpha\" is no positive number"},
-    {"{\"r\":0,\"lora_alpha\":1}", NAN, "\"r\" is no positive number"},
-    {"{\"r\":\"8\",\"lora_alpha\":1}", NAN, "\"r\" is no positive number"},
+    {"{\"r\":8,\"lora_alpha\":1e400}", NAN, "\"lora_alpha\" is not a positive number"},
+    {"{\"r\":0,\"lora_alpha\":1}", NAN, "\"r\" is not a positive number"},
+    {"{\"r\":\"8\",\"lora_alpha\":1}", NAN, "\"r\" is not a positive number"},
     {"{\"r\":8}", NAN, "it has no \"lora_alpha\""},
     {"{\"lora_alpha\":8}", NAN, "it has no \"r\""},
     {"{\"r\":8,\"lora_alpha\":8,\"use_dora\":true}", NAN,

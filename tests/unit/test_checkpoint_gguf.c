@@ -117,7 +117,7 @@ TEST(checkpoint_gguf_metadata)
         const char *want;
     } cases[] = {
         {"a", 13, "12345678", 8, "metadata \"a\" has a value of type 13, and there are 0 to 12"},
-        {"a", 7, "\2......", 7, "metadata \"a\" is no bool, its byte is 2"},
+        {"a", 7, "\2......", 7, "metadata \"a\" is not a bool, its byte is 2"},
         {"a", 8, "\xFF\0\0\0\0\0\0\0", 8,
          "byte 45: metadata \"a\" needs 255 bytes more, the file has 0"},
         {"a", 8, "\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF", 8,
@@ -132,13 +132,15 @@ TEST(checkpoint_gguf_metadata)
         {"a", 9, "\x0D\0\0\0\0\0\0\0\0\0\0\0", 12,
          "metadata \"a\" has a value of type 13, and there are 0 to 12"},
         {"general.alignment", 4, "\0\0\0\0", 4,
-         "metadata \"general.alignment\" is no power of two of type u32"},
+         "metadata \"general.alignment\" is not a power of two of type u32"},
         {"general.alignment", 4, "\x18\0\0\0", 4,
-         "metadata \"general.alignment\" is no power of two of type u32"},
+         "metadata \"general.alignment\" is not a power of two of type u32"},
         {"general.alignment", 5, "\x20\0\0\0", 4,
-         "metadata \"general.alignment\" is no power of two of type u32"},
-        {"general.alignment", 8, "\2\0\0\0\0\0\0\0" "32", 10,
-         "metadata \"general.alignment\" is no power of two of type u32"},
+         "metadata \"general.alignment\" is not a power of two of type u32"},
+        {"general.alignment", 8,
+         "\2\0\0\0\0\0\0\0"
+         "32",
+         10, "metadata \"general.alignment\" is not a power of two of type u32"},
     };
     own_folder d = folder_new();
     own_buf b = {0};
@@ -224,22 +226,39 @@ TEST(checkpoint_gguf_tensors)
     } cases[] = {
         {5, {1}, 0, 0, "tensor \"a\" has 5 axes, and at most 4 are allowed"},
         {1, {UINT64_MAX}, 0, 0, "tensor \"a\" has a size of 18446744073709551615"},
-        {2, {1ull << 40, 1ull << 40}, 0, 0,
+        {2,
+         {1ull << 40, 1ull << 40},
+         0,
+         0,
          "tensor \"a\" of shape (1099511627776, 1099511627776) is too large"},
         {1, {INT64_MAX / 2}, 0, 0, "tensor \"a\" of shape (4611686018427387903,) is too large"},
         {1, {8}, 4, 0, "tensor \"a\" has the type 4, which is not read"},
         {1, {8}, 42, 0, "tensor \"a\" has the type 42, which is not read"},
         {1, {8}, UINT32_MAX, 0, "tensor \"a\" has the type 4294967295, which is not read"},
-        {2, {16, 2}, 8, 0, "tensor \"a\" of shape (2, 16): the last size is not a whole number of "
-                           "blocks of Q8_0, which have 32 elements"},
-        {0, {0}, 2, 0, "tensor \"a\" of shape (): the last size is not a whole number of blocks of "
-                       "Q4_0, which have 32 elements"},
-        {1, {8}, 0, 1, "tensor \"a\" begins at byte 1 of the data, which is no multiple of 32"},
-        {1, {8}, 0, 1ull << 63,
+        {2,
+         {16, 2},
+         8,
+         0,
+         "tensor \"a\" of shape (2, 16): the last size is not a whole number of "
+         "blocks of Q8_0, which have 32 elements"},
+        {0,
+         {0},
+         2,
+         0,
+         "tensor \"a\" of shape (): the last size is not a whole number of blocks of "
+         "Q4_0, which have 32 elements"},
+        {1, {8}, 0, 1, "tensor \"a\" begins at byte 1 of the data, which is not a multiple of 32"},
+        {1,
+         {8},
+         0,
+         1ull << 63,
          "tensor \"a\" begins at byte 9223372036854775808 of the data, which is too far"},
         {1, {8}, 0, 32, "32 bytes of data before tensor \"a\" belong to no tensor"},
         {1, {9}, 0, 0, "cut within its data: 4 of 36 bytes are missing"},
-        {1, {1ull << 40}, 0, 0,
+        {1,
+         {1ull << 40},
+         0,
+         0,
          "cut within its data: 4398046511072 of 4398046511104 bytes are missing"},
     };
     own_folder d = folder_new();

@@ -312,7 +312,7 @@ TEST(load_later_bools_are_checked_when_they_are_read)
     put_byte("m.safetensors", at + 3000, 2);
     s = load_later("m.safetensors");
     CHECK_INT(pull(s, name("on"), &out, &e), KV_E_FORMAT);
-    CHECK_TEXT(e.text, "m.safetensors: tensor \"on\": element 3000 is no bool, its byte is 3");
+    CHECK_TEXT(e.text, "m.safetensors: tensor \"on\": element 3000 is not a bool, its byte is 3");
 }
 
 /* Zeros that take no room in a file take none in the next one, and are zeros there. */

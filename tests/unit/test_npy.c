@@ -354,7 +354,7 @@ TEST(npy_headers)
         {H("'|i1'", "False", "(3,)"), "there are bytes behind the data"},
         {H("'<f4'", "False", "(0,)"), "there are bytes behind the data"},
         {H("'<f4'", "False", "(1,)") " x", "byte 66: only blanks may follow the header's }"},
-        {H("'|b1'", "False", "(4,)"), "tensor \"x\": element 2 is no bool, its byte is 2"},
+        {H("'|b1'", "False", "(4,)"), "tensor \"x\": element 2 is not a bool, its byte is 2"},
         {H("'<f4'", "False", "(1,)") "\xC3\xA4", "byte 65: a byte 0xC3 cannot stand here"},
         {H("'<f\x7F'", "False", "(1,)"), "byte 23: a byte 0x7F cannot stand here"},
     };

@@ -693,8 +693,8 @@ TEST(npz_odd)
         kv_array *a = MADE(kv_array, checkpoint_load_name, c, "good");
         kv_array_unref(a);
         CHECK_INT(checkpoint_load_name(&a, c, "odd", &e), KV_E_DTYPE);
-        snprintf(want, sizeof want, NAME ": \"odd\" is no array of numbers: its elements are %s",
-                 cases[i].type);
+        snprintf(want, sizeof want,
+                 NAME ": \"odd\" is not an array of numbers: its elements are %s", cases[i].type);
         CHECK_TEXT(e.text, want);
         CHECK_TEXT(e.hint, cases[i].hint);
     }

@@ -530,9 +530,9 @@ TEST(safetensors_bools)
     m.data[m.n - 2] = 2;
     own_checkpoint *s = opened(m);
     CHECK_ERR(checkpoint_load_name(a, s, "on", &e), KV_E_FORMAT,
-              NAME ": tensor \"on\": element 1 is no bool, its byte is 2");
+              NAME ": tensor \"on\": element 1 is not a bool, its byte is 2");
     CHECK_ERR(load_all(a, s, &e), KV_E_FORMAT,
-              NAME ": tensor \"on\": element 1 is no bool, its byte is 2");
+              NAME ": tensor \"on\": element 1 is not a bool, its byte is 2");
     CHECK(!a[0] && !a[1]);
 }
 

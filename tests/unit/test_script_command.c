@@ -180,7 +180,7 @@ TEST(script_command_word_mistakes)
     refused("scan a b --out --brief", KV_E_USAGE, "--out needs a value: --out FILE");
     refused("scan a b --out x --out y", KV_E_USAGE, "--out is given twice");
     refused("scan a b --brief --brief", KV_E_USAGE, "--brief is given twice");
-    check_error("scan a b -x", KV_E_USAGE, "`-x` is no option",
+    check_error("scan a b -x", KV_E_USAGE, "`-x` is not an option",
                 "! before the line runs it in a shell; a file of this name stands in quotes");
     refused("scan a b c\"d\"", KV_E_SYNTAX, "a blank is needed before `\"d\"`");
     refused("x = 3; scan a $x", KV_E_DTYPE, "a path is a text, not an integer");

@@ -66,7 +66,7 @@ TEST(tensor_rename_errors)
     renaming *r = NULL;
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         own_buf want = {0};
-        buf_printf(&want, "`%s` is no substitution", bad[i]);
+        buf_printf(&want, "`%s` is not a substitution", bad[i]);
         CHECK_ERR(renaming_new(&r, bad[i], &e), KV_E_USAGE, buf_text(&want));
     }
     CHECK_ERR(renaming_new(&r, "s/(a)/${1}/", &e), KV_E_USAGE,

@@ -54,7 +54,7 @@ class KVStoreBase:
     def register(klass):
         """Makes a class a store type: create(its name, in any case) makes an instance. For use as a decorator."""
         if not isinstance(klass, type):
-            raise KVError(f"{klass!r} is no class", "usage")
+            raise KVError(f"{klass!r} is not a class", "usage")
         name = klass.__name__.lower()
         if name in KVStoreBase.kv_registry:
             warnings.warn(f"the store type {name} is another class from now on", stacklevel=2)

@@ -212,7 +212,7 @@ class Svg(str):
 def plot(*values: Any, kind: str = "line") -> Svg:
     """A picture of arrays: kind "line", "heat" or "hist". gnuplot draws."""
     if kind not in ("line", "heat", "hist"):
-        raise KVError(f'"{kind}" is no kind of picture', "value", "line, heat, hist")
+        raise KVError(f'"{kind}" is not a kind of picture', "value", "line, heat, hist")
     with tempfile.TemporaryDirectory() as folder:
         names = [f"a{i}" for i in range(len(values))]
         for name, value in zip(names, values):

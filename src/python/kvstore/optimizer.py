@@ -127,7 +127,7 @@ class Optimizer:
             known.pop(name)
         scheduler = params.get("lr_scheduler")
         if not isinstance(scheduler, (LRScheduler, str, type(None))):
-            raise KVError(f"{scheduler!r} is no schedule", "usage", "mx.lr_scheduler.FactorScheduler(...), or its text")
+            raise KVError(f"{scheduler!r} is not a schedule", "usage", "mx.lr_scheduler.FactorScheduler(...), or its text")
         values = {**known, **params}
         vars(self).update(_version=0, _stores=weakref.WeakSet(), _values=values, _given=set(params),
                           _num_update=values["begin_num_update"])
@@ -197,7 +197,7 @@ class Optimizer:
             return object.__setattr__(self, name, value)  # a class of the user
         if parameter == "lr_scheduler":
             if not isinstance(value, (LRScheduler, str, type(None))):
-                raise KVError(f"{value!r} is no schedule", "usage", "mx.lr_scheduler.FactorScheduler(...), or its text")
+                raise KVError(f"{value!r} is not a schedule", "usage", "mx.lr_scheduler.FactorScheduler(...), or its text")
             if isinstance(self.lr_scheduler, LRScheduler):
                 self.lr_scheduler._users.discard(self)
             if isinstance(value, LRScheduler):
@@ -290,7 +290,7 @@ class Optimizer:
         the same that it begins with. The weight is changed if there is a gradient; else the step is one of zeros."""
         from .kv import create as create_store
         if self.name is None:
-            raise KVError(f"{type(self).__name__} is no optimizer of the library", "unsupported", "mx.optimizer has those")
+            raise KVError(f"{type(self).__name__} is not an optimizer of the library", "unsupported", "mx.optimizer has those")
         given = self.options()
         if self._calls:
             given["learning_rate"] = option_text(float(self._calls(number)))
@@ -334,7 +334,7 @@ class Optimizer:
         names = {id(array): name for name, array in like.items()}
         pairs = _pairs(self._shaped(like), state)
         if pairs is None or any(a.shape != b.shape for a, b in pairs):
-            raise KVError(f"this is no state of {type(self).__name__} for this weight", "value", "create_state makes one")
+            raise KVError(f"this is not a state of {type(self).__name__} for this weight", "value", "create_state makes one")
         return {names[id(a)]: b for a, b in pairs}
 
     # ---- For the store ----

@@ -83,7 +83,7 @@ class KVStore(_kvstore.Store, KVStoreBase):
             self._set_updater(rule)
             return self._use(None)
         if not isinstance(rule, str):
-            raise KVError(f"{rule!r} is no updater", "usage",
+            raise KVError(f"{rule!r} is not an updater", "usage",
                           'a rule as text, "stored += input", or a function(key, input, stored)')
         text = rule.strip()
         begin = re.sub(r"\A(\s*#[^\n]*\n)*\s*", "", text)  # behind comments
@@ -98,7 +98,7 @@ class KVStore(_kvstore.Store, KVStoreBase):
             if params:
                 raise KVError("the parameters of an optimizer stand in its own call", "usage")
             if optimizer.name is None or optimizer._is_changed():
-                raise KVError(f"{type(optimizer).__name__} is no optimizer of the library", "unsupported",
+                raise KVError(f"{type(optimizer).__name__} is not an optimizer of the library", "unsupported",
                               "set_updater(mx.optimizer.get_updater(optimizer)) makes its steps in Python")
             if optimizer._calls and self._is_of_many:
                 raise KVError("a schedule that is a class of Python runs in a store of one process only", "unsupported",
@@ -107,9 +107,9 @@ class KVStore(_kvstore.Store, KVStoreBase):
             return self._use(optimizer)
         is_rule = isinstance(optimizer, str) and any(sign in optimizer for sign in "{=")
         if is_rule or (callable(optimizer) and not isinstance(optimizer, type)):
-            raise KVError(f"{optimizer!r} is no optimizer", "usage", "set_updater takes a rule, or a function(key, input, stored)")
+            raise KVError(f"{optimizer!r} is not an optimizer", "usage", "set_updater takes a rule, or a function(key, input, stored)")
         if not isinstance(optimizer, str):
-            raise KVError(f"{optimizer!r} is no optimizer", "usage", "mx.optimizer.SGD(learning_rate=0.1), or a name and parameters")
+            raise KVError(f"{optimizer!r} is not an optimizer", "usage", "mx.optimizer.SGD(learning_rate=0.1), or a name and parameters")
         look_at_rate(optimizer.lower(), params.get("learning_rate"), params.get("lr_scheduler"))
         self._or_not_capable("optimizer", self._set, "optimizer", optimizer, options(params))
         return self._use(None)
