@@ -78,7 +78,8 @@ static void sum_chunks(runner *r, const plan_pass *pass, int64_t from, int64_t t
         void *to = type == PROG_F32 ? (void *)((float *)blocks + at) : blocks + at;
         terms[count++] = (kernel_terms){to, plan_work_terms(r, pass, s, from, term), PLAN_CHUNK,
                                         ahead, sum->squares};
-        if (count < KERNEL_SUMS && s + 1 < pass->nsums && sum_type(r->p, sum + 1) == type)
+        bool more = s + 1 < pass->nsums && sum_type(r->p, sum + 1) == type;
+        if (count < KERNEL_SUMS && more && sum[1].squares == sum->squares)
             continue;
         plan_work_sum(type, terms, count, lanes, n);
         count = 0;

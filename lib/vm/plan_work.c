@@ -152,17 +152,6 @@ runner *plan_work_worker(shared *s, int worker)
 
 /* ---- Sums ------------------------------------------------------------------------------------ */
 
-/* Squares of the terms are summed: of all, of none, or as each sum has it. */
-enum { SQUARES_NONE, SQUARES_ALL, SQUARES_SOME };
-
-static int squares_of(const kernel_terms *terms, int count)
-{
-    int n = 0;
-    for (int s = 0; s < count; s++)
-        n += terms[s].squares;
-    return n == 0 ? SQUARES_NONE : n == count ? SQUARES_ALL : SQUARES_SOME;
-}
-
 /* Adds the terms from number `from` on, of `beside` lanes at a time, which is known where this is
  * inlined, and so are their squares. Behind the last lane the first one is added up again, which
  * changes nothing. Few terms of a lane are not worth setting that up. No kernel: the loops of -O3
@@ -170,18 +159,16 @@ static int squares_of(const kernel_terms *terms, int count)
 #define SUM(name, T)                                                                               \
     static inline __attribute__((always_inline)) void name##_beside(                               \
         const kernel_terms *terms, int count, int lanes, int64_t from, int64_t n, int beside,      \
-        int square)                                                                                \
+        bool squares)                                                                              \
     {                                                                                              \
         for (int s = 0, l = 0; s < count;) {                                                       \
             const T *x[GROUP];                                                                     \
             T *to[GROUP], sum[GROUP];                                                              \
-            bool squares[GROUP];                                                                   \
             _Pragma("GCC unroll 8") for (int i = 0; i < beside; i++)                               \
             {                                                                                      \
                 bool more = s < count;                                                             \
                 x[i] = more ? (const T *)terms[s].x + l * terms[s].stride : x[0];                  \
                 to[i] = more ? (T *)terms[s].sums + l : to[0];                                     \
-                squares[i] = more ? terms[s].squares : squares[0];                                 \
                 sum[i] = *to[i];                                                                   \
                 l = l + 1 < lanes ? l + 1 : 0;                                                     \
                 s += l == 0;                                                                       \
@@ -190,8 +177,7 @@ static int squares_of(const kernel_terms *terms, int count)
             {                                                                                      \
                 _Pragma("GCC unroll 8") for (int i = 0; i < beside; i++)                           \
                 {                                                                                  \
-                    bool own = square == SQUARES_SOME ? squares[i] : square == SQUARES_ALL;        \
-                    sum[i] += own ? x[i][j] * x[i][j] : x[i][j];                                   \
+                    sum[i] += squares ? x[i][j] * x[i][j] : x[i][j];                               \
                 }                                                                                  \
             }                                                                                      \
             _Pragma("GCC unroll 8") for (int i = 0; i < beside; i++)                               \
@@ -202,27 +188,24 @@ static int squares_of(const kernel_terms *terms, int count)
     }                                                                                              \
                                                                                                    \
     static inline __attribute__((always_inline)) void name##_square(                               \
-        const kernel_terms *terms, int count, int lanes, int64_t from, int64_t n, int square)      \
+        const kernel_terms *terms, int count, int lanes, int64_t from, int64_t n, bool squares)    \
     {                                                                                              \
         if (n - from >= GROUP && count * lanes > 4)                                                \
-            name##_beside(terms, count, lanes, from, n, GROUP, square);                            \
+            name##_beside(terms, count, lanes, from, n, GROUP, squares);                           \
         else if (n - from >= GROUP && count * lanes > 2)                                           \
-            name##_beside(terms, count, lanes, from, n, 4, square);                                \
+            name##_beside(terms, count, lanes, from, n, 4, squares);                               \
         else if (n - from >= GROUP && count * lanes > 1)                                           \
-            name##_beside(terms, count, lanes, from, n, 2, square);                                \
+            name##_beside(terms, count, lanes, from, n, 2, squares);                               \
         else                                                                                       \
-            name##_beside(terms, count, lanes, from, n, 1, square);                                \
+            name##_beside(terms, count, lanes, from, n, 1, squares);                               \
     }                                                                                              \
                                                                                                    \
     static void name(const kernel_terms *terms, int count, int lanes, int64_t from, int64_t n)     \
     {                                                                                              \
-        int square = squares_of(terms, count);                                                     \
-        if (square == SQUARES_NONE)                                                                \
-            name##_square(terms, count, lanes, from, n, SQUARES_NONE);                             \
-        else if (square == SQUARES_ALL)                                                            \
-            name##_square(terms, count, lanes, from, n, SQUARES_ALL);                              \
+        if (terms->squares)                                                                        \
+            name##_square(terms, count, lanes, from, n, true);                                     \
         else                                                                                       \
-            name##_square(terms, count, lanes, from, n, SQUARES_SOME);                             \
+            name##_square(terms, count, lanes, from, n, false);                                    \
     }
 
 SUM(sum_floats, float)

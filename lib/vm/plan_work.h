@@ -86,8 +86,8 @@ runner *plan_work_worker(shared *s, int worker);
  * of the array that holds them; if the sum is of squares, of what they are the squares of. */
 char *plan_work_terms(runner *r, const plan_pass *pass, int sum, int64_t from, int64_t term);
 
-/* As kernel_sum, of float32 or float64, for so many lanes and any n. One lane takes as long as
- * several. */
+/* As kernel_sum, of float32 or float64, for so many lanes and any n; all of the terms are squared,
+ * or none. One lane takes as long as several. */
 void plan_work_sum(prog_type type, const kernel_terms *terms, int count, int lanes, int64_t n);
 
 /* The number of elements, from the first one on, for which a plan keeps all that it keeps: so many
