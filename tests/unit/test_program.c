@@ -764,9 +764,9 @@ TEST(program_sums)
             wide[i] = x[i] = (float)((int)draw(20001) - 10000) / (float)(1 + draw(3000));
         for (int s = 0; s < count; s++) {
             int first = s * KERNEL_LANES;
-            terms[s] = (kernel_terms){got + first, x + first * STRIDE, STRIDE, 0, draw(2)};
-            others[s] =
-                (kernel_terms){also + first, wide + first * STRIDE, STRIDE, 0, terms[s].squares};
+            bool squares = s > 0 ? terms[0].squares : draw(2);
+            terms[s] = (kernel_terms){got + first, x + first * STRIDE, STRIDE, 0, squares};
+            others[s] = (kernel_terms){also + first, wide + first * STRIDE, STRIDE, 0, squares};
         }
         for (int l = 0; l < ALL; l++) {
             also[l] = same[l] = got[l] = want[l] = (float)draw(100);
