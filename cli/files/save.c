@@ -423,7 +423,7 @@ static int check_keys(const char *path, const parts *p, kv_err *e)
     return kv_err_hint(e, "kvctl -s FILE -c 'init KEY VALUE' adds one; else remove the file first");
 }
 
-/* key: of a value that is no list, or NULL. */
+/* key: of a value that is not a list, or NULL. */
 static int save_one(session *s, written *w, const char *path, const result *r, const kv_key *key,
                     bool append, bool lock, kv_err *e)
 {

@@ -48,7 +48,7 @@ bool child_finds(const char *program);
 
 /* Starts sh with a line, n bytes of text as its stdin, which it writes, and `out` as its stdout;
  * text NULL, -1: those of kvctl. Signals that kvctl ignores have their usual meaning there; its
- * handlers end with exec by themselves. A reader that ends before it has read all is no error;
+ * handlers end with exec by themselves. A reader that ends before it has read all is not an error;
  * behind a signal no more is written where goes_on is false. *unwritten: why it cannot be written,
  * an errno, or 0. Returns an errno. */
 int child_shell(pid_t *pid, const char *line, const char *text, size_t n, int out,

@@ -179,7 +179,7 @@ static void write_draws(buf *out, const plan *p, int kernel, const char *words)
     buf_printf(out, "    const kv_u64 draw = (kv_u64)kv_integer(%s[%lld]);\n", words, word + 1);
 }
 
-/* Which of the passes is being written: by rows it is no kernel of its own. */
+/* Which of the passes is being written: by rows it is not a kernel of its own. */
 static int kernel_of(const writer *w)
 {
     return (int)(w->pass - w->p->pass);
