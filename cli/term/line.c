@@ -25,88 +25,6 @@
 #include "term/signals.h"
 #include "term/terminal.h"
 
-/* ---- The hint behind the cursor ---- */
-
-/* The dim text behind what is being typed: what is still missing.
- *
- * A hint takes only what is left of the row that the cursor stands in, and the cursor goes back to
- * where it was. So it never wraps or scrolls, and clearing to the end of the screen removes it
- * wherever the line goes on.
- */
-
-/* Fewer columns than these say nothing. */
-#define LEAST 4
-
-static bool visible;
-
-/* Usage lines are ASCII, but names in them may be anything. */
-static bool is_plain(const char *text)
-{
-    while (*text >= ' ' && *text < 0x7f)
-        text++;
-    return !*text;
-}
-
-/* The column behind n bytes that begin in column 0, or -1 when the text holds something whose width
- * the terminal alone knows. A wide character that does not fit goes to the next row as a whole. */
-static int column_behind(const char *text, size_t n, int columns)
-{
-    mbstate_t state = {0};
-    int column = 0;
-    for (size_t i = 0; i < n;) {
-        wchar_t c;
-        size_t bytes = mbrtowc(&c, text + i, n - i, &state);
-        if (bytes == 0 || bytes > n - i)
-            return -1;
-        int width = wcwidth(c);
-        if (width < 0)
-            return -1;
-        if (column % columns + width > columns)
-            column += columns - column % columns;
-        column += width;
-        i += bytes;
-    }
-    return column % columns;
-}
-
-/* The length of the longest run of whole words that fits into `most` characters. */
-static int whole_words(const char *text, int most)
-{
-    int n = most;
-    while (n > 0 && text[n - 1] != ' ')
-        n--;
-    return n;
-}
-
-/* Draws text behind the cursor, cut to what is left of its row. before: what stands in front of the
- * cursor, from the beginning of a row on; columns: of the screen. Nothing is drawn where the
- * cursor's column is not known, as behind control characters. */
-static void hint_draw(FILE *out, const char *before, size_t n, int columns, const char *text)
-{
-    int length = is_plain(text) ? (int)strlen(text) : 0;
-    int column = columns > 0 ? column_behind(before, n, columns) : -1;
-    /* the last column stays empty: behind it terminals differ about where the cursor is */
-    int room = columns - 1 - column;
-    if (column < 0 || length == 0 || room < LEAST)
-        return;
-    int shown = length <= room ? length : whole_words(text, room - 2);
-    const char *more = shown < length ? ".." : "";
-    if (shown <= 1) /* nothing but a blank */
-        return;
-    fprintf(out, "\033[2m%.*s%s\033[0m", shown, text, more);
-    fprintf(out, "\033[%dD", shown + (int)strlen(more));
-    fflush(out);
-    visible = true;
-}
-
-/* Removes it, if there is one; the cursor stands where hint_draw left it. */
-static void hint_erase(FILE *out)
-{
-    if (visible)
-        fputs("\033[J", out);
-    visible = false;
-}
-
 /* ---- The line ---- */
 
 /* The one reader of this process. */
@@ -194,6 +112,90 @@ static line_result read_plain(const char *prompt, buf *line)
 #include <signal.h>
 
 #include "term/lazy_readline.h"
+
+/* ---- The hint behind the cursor ---- */
+
+/* The dim text behind what is being typed: what is still missing.
+ *
+ * A hint takes only what is left of the row that the cursor stands in, and the cursor goes back to
+ * where it was. So it never wraps or scrolls, and clearing to the end of the screen removes it
+ * wherever the line goes on.
+ */
+
+/* Fewer columns than these say nothing. */
+#define LEAST 4
+
+static bool visible;
+
+/* Usage lines are ASCII, but names in them may be anything. */
+static bool is_plain(const char *text)
+{
+    while (*text >= ' ' && *text < 0x7f)
+        text++;
+    return !*text;
+}
+
+/* The column behind n bytes that begin in column 0, or -1 when the text holds something whose width
+ * the terminal alone knows. A wide character that does not fit goes to the next row as a whole. */
+static int column_behind(const char *text, size_t n, int columns)
+{
+    mbstate_t state = {0};
+    int column = 0;
+    for (size_t i = 0; i < n;) {
+        wchar_t c;
+        size_t bytes = mbrtowc(&c, text + i, n - i, &state);
+        if (bytes == 0 || bytes > n - i)
+            return -1;
+        int width = wcwidth(c);
+        if (width < 0)
+            return -1;
+        if (column % columns + width > columns)
+            column += columns - column % columns;
+        column += width;
+        i += bytes;
+    }
+    return column % columns;
+}
+
+/* The length of the longest run of whole words that fits into `most` characters. */
+static int whole_words(const char *text, int most)
+{
+    int n = most;
+    while (n > 0 && text[n - 1] != ' ')
+        n--;
+    return n;
+}
+
+/* Draws text behind the cursor, cut to what is left of its row. before: what stands in front of the
+ * cursor, from the beginning of a row on; columns: of the screen. Nothing is drawn where the
+ * cursor's column is not known, as behind control characters. */
+static void hint_draw(FILE *out, const char *before, size_t n, int columns, const char *text)
+{
+    int length = is_plain(text) ? (int)strlen(text) : 0;
+    int column = columns > 0 ? column_behind(before, n, columns) : -1;
+    /* the last column stays empty: behind it terminals differ about where the cursor is */
+    int room = columns - 1 - column;
+    if (column < 0 || length == 0 || room < LEAST)
+        return;
+    int shown = length <= room ? length : whole_words(text, room - 2);
+    const char *more = shown < length ? ".." : "";
+    if (shown <= 1) /* nothing but a blank */
+        return;
+    fprintf(out, "\033[2m%.*s%s\033[0m", shown, text, more);
+    fprintf(out, "\033[%dD", shown + (int)strlen(more));
+    fflush(out);
+    visible = true;
+}
+
+/* Removes it, if there is one; the cursor stands where hint_draw left it. */
+static void hint_erase(FILE *out)
+{
+    if (visible)
+        fputs("\033[J", out);
+    visible = false;
+}
+
+/* ---- The line by Readline ---- */
 
 #define HISTORY_ENTRIES 10000
 

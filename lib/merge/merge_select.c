@@ -174,14 +174,6 @@ static int64_t count_equal(const merge_select *s, const void *keys, int64_t from
 #define KEY_ZERO     0x80000000u
 #define KEY_INFINITY 0xff800000u
 
-static uint32_t key_of(float x)
-{
-    uint32_t u;
-    float y = x + 0; /* no -0 */
-    memcpy(&u, &y, sizeof u);
-    return y != y ? UINT32_MAX : u ^ (u >> 31 ? UINT32_MAX : KEY_ZERO);
-}
-
 static float number_of(uint32_t key)
 {
     float x;
@@ -193,6 +185,14 @@ static float number_of(uint32_t key)
 typedef int64_t scan_fn(range_scan *r, uint32_t *key, const float *x, int64_t n);
 
 #if defined(__x86_64__)
+static uint32_t key_of(float x)
+{
+    uint32_t u;
+    float y = x + 0; /* no -0 */
+    memcpy(&u, &y, sizeof u);
+    return y != y ? UINT32_MAX : u ^ (u >> 31 ? UINT32_MAX : KEY_ZERO);
+}
+
 /* scan_f32 and keep_f32 in one: the keys inside leave the vector as they are made. */
 __attribute__((target("avx512f,popcnt"))) static int64_t scan_512(range_scan *r, uint32_t *key,
                                                                   const float *x, int64_t n)
