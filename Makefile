@@ -30,8 +30,8 @@ loops     = $(LOOPS)
 WARN     := -Wall -Wextra -Werror=implicit-function-declaration -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla
 CFLAGS   ?=
 CPPFLAGS ?=
-# -ffp-contract=off: every written operation is one rounding, on every machine.
-ALL_CFLAGS := -std=c17 -D_GNU_SOURCE $(OPT) $(WARN) -fno-common -ffp-contract=off -fPIC -pthread \
+# -ffp-contract=off: every written operation is one rounding, on every machine. -fsigned-char: arm64 has it the other way.
+ALL_CFLAGS := -std=c17 -D_GNU_SOURCE $(OPT) $(WARN) -fno-common -fsigned-char -ffp-contract=off -fPIC -pthread \
               -ffile-prefix-map=$(CURDIR)=. -Ilib -Ilib/base -Ilib/array -Isrc -Icli $(CPPFLAGS) $(CFLAGS)
 ifdef WERROR
 ALL_CFLAGS += -Werror
