@@ -341,7 +341,7 @@ static int wait_for_lock(const state *st, session *s, int64_t deadline, kv_err *
             session_note(s, "waiting for \"%s\", which another process has locked", st->path);
             told = true;
         }
-        int64_t begun_s = 1 + (now - began) / 1000;
+        int64_t begun_s = 1 + at_most(now - began, 5000) / 1000;
         nanosleep(&(struct timespec){.tv_nsec = pause_ms * 1000000 / (begun_s * begun_s)}, NULL);
     }
 }

@@ -206,14 +206,16 @@ int cmd_set_gradient_compression(session *s, const ast *call, result *out, kv_er
     TRY(eval(s, node, &given, e));
     value type = given, threshold = value_none();
     TRY(given.kind == VALUE_DICT ? take_dict(s, node, given, &type, &threshold, &pull, e) : KV_OK);
+    /* the dict may be emptied while the option is read */
+    own_value kept_type = value_ref(type), kept = value_ref(threshold);
     if (type.kind != VALUE_TEXT) {
         unit_err(s, node, e, KV_E_DTYPE, "a type of compression is a text, not %s",
                  value_kind_name(type));
         return kv_err_hint(e, "2bit, 1bit or none; {'type': '2bit', 'threshold': 0.5}");
     }
     TRY(option ? eval(s, option, &own, e) : KV_OK);
-    threshold = option ? own : threshold;
-    kv_opt params[3] = {{"type", type.u.text}};
+    threshold = option ? own : kept;
+    kv_opt params[3] = {{"type", kept_type.u.text}};
     int n = 1;
     if (threshold.kind != VALUE_NONE) {
         if (!value_is_scalar(threshold) || threshold.kind == VALUE_BOOL)

@@ -98,14 +98,18 @@ static void drop_first(job_worker *w)
     mem_free(x);
 }
 
-/* To a worker that waits for it: so it is taken at once. */
+/* To a worker that waits for it, so it is taken at once, unless that one is stopped: a large entry
+ * is sent again then, for a minute, and the worker passes over what it got in part. */
 static void send_message(const job_prompt *p, int number, jobs_kind kind, const entry *x)
 {
     char name[ENTRY_SOCKET];
     name_socket(name, number);
-    own_fd fd = jobs_connect(p->dir, name, 0);
-    if (fd >= 0)
-        jobs_send(fd, kind, x ? x->bytes : "", x ? x->n : 0);
+    bool gone = false, sent = false;
+    for (int tries = 0; tries < 6 && !gone && !sent; tries++) {
+        own_fd fd = jobs_connect(p->dir, name, 0);
+        gone = fd < 0;
+        sent = !gone && jobs_send(fd, kind, x ? x->bytes : "", x ? x->n : 0);
+    }
 }
 
 static void take_answer(void *arg, int number, int rc)

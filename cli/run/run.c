@@ -337,7 +337,7 @@ int run_method_call(session *s, const ast *node, value *out, kv_err *e)
     return rc;
 }
 
-/* A method whose value is not used shows it as an expression does. */
+/* Shows an expression, or the value of a method that nobody uses. */
 static int run_show(session *s, const ast *node, result *r, kv_err *e)
 {
     const ast *x = node->kid[0];

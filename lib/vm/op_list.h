@@ -16,7 +16,7 @@
 /* clang-format off */
 /* a, b, c are of one type t; comparisons, logic, isfinite and isnan give 1 or 0 in t.
  * - floordiv and mod: floor, and the sign of b, as Python; of an integer by 0: 0
- * - pow: t(pow(a, b)) by the binary64 pow; of integers 0 for b < 0
+ * - pow: t(pow(a, b)) by the binary64 pow; of integers 0 for b < 0 and a not 1 or -1
  * - exp, log: in binary64, rounded
  * - tanh, sin, cos, asin, acos: see curve.h
  * - sign: (a > 0) - (a < 0); round: half to even

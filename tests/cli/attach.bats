@@ -591,7 +591,7 @@ begin_entry()
             held[-1].connect("jobs/train")
         print("all", flush=True)
         sys.stdin.read()' < <(until [ -e end ]; do sleep 0.1; done) >held 2>&1 3>&- &
-    until_holds "not all are connected" grep -q all held
+    until_holds "not all are connected" grep -qx all held
     gives 0 kvctl attach train -c rank
     end_job
 }

@@ -93,7 +93,8 @@ TEST(checkpoint_hostile_no_file)
     struct sockaddr_un at = {.sun_family = AF_UNIX};
     folder_refused(&d, "/dev/zero", KV_E_IO,
                    "/dev/zero: a device, which may have no end; - reads stdin", "");
-    folder_refused(&d, "/proc/self/status", KV_E_FORMAT, "/proc/self/status: the file is empty", "");
+    folder_refused(&d, "/proc/self/status", KV_E_FORMAT, "/proc/self/status: the file is empty",
+                   "");
     folder_refused(&d, "", KV_E_IO, "cannot read \"\": No such file or directory", "");
     int s = socket(AF_UNIX, SOCK_STREAM, 0);
     CHECK(strlen(folder_file(&d, "m.safetensors")) < sizeof at.sun_path);
