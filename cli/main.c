@@ -110,8 +110,8 @@ static void check_inputs(session *s, const input *inputs, int n)
 
 /* ---- Leaving ---- */
 
-/* Returns true if this process was started as a rank of a job, and not by one, whose environment it
- * has then. */
+/* Returns true if this process was started as a rank of a job. A process that a rank started has
+ * its environment, and is not one. */
 static bool is_rank(void)
 {
     if (!getenv("KVSTORE_RUN_DIR") && !getenv("OMPI_COMM_WORLD_SIZE"))

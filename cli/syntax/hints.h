@@ -33,7 +33,7 @@ void hint_variable(const source *src, const ast *call,
 enum { PROCESS_WORDS_OF_USERS = 3 };
 extern const char *const process_words[];
 
-/* The page that tells about such a word; NULL: it is none. */
+/* The page that tells about such a word, or NULL if the shell has no such word. */
 const char *process_word_page(const char *word, size_t n);
 
 /* Adds a hint at `!ls` to e when the word, n bytes long, is a usual command of a shell, or

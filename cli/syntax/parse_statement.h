@@ -8,8 +8,8 @@
 /* The kinds of nodes. Behind each: its children, u and op. A child marked ? may be NULL. */
 typedef enum statement_kind {
     STMT_ASSIGN = AST_SCRIPT, /* target (AST_NAME, AST_INDEX, or an AST_TUPLE of targets), expr; op:
-                                 an ast_op for += and so on, of which u.other is the AST_BINARY,
-                                 STMT_PLAIN for = */
+                                 STMT_PLAIN for =; for += and so on an ast_op, and u.other is the
+                                 AST_BINARY of both */
     STMT_SHOW,                /* expr, redirect? */
     STMT_COMMAND,  /* one child for each argument of the command (? when it was left out; several
                       values are an AST_LIST), then its options and redirects; u.other: the command

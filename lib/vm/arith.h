@@ -59,7 +59,7 @@ ARITH arith_int arith_absi(arith_int a)
     return a < 0 ? arith_subi(0, a) : a;
 }
 
-/* a to the power b, wrapping; for b < 0 the whole part, which is 0 but of 1 and -1. */
+/* a to the power b, wrapping; for b < 0 the whole part: 0, except for a = 1 and -1. */
 ARITH arith_int arith_powi(arith_int a, arith_int b)
 {
     arith_int x = 1;
