@@ -117,7 +117,7 @@ static int check_own_files(const launch_options *o, const options *each, kv_err 
     if (o->workers < 2 || o->by != LAUNCH_LOCAL || !(keeps || each->record))
         return KV_OK;
     kv_err_set(e, KV_E_USAGE, "launch: %s %s is a file of one process, and here are %d workers",
-               keeps ? "-s" : "--record", keeps ? each->store : each->record, o->workers);
+               keeps ? "the store" : "--record", keeps ? each->store : each->record, o->workers);
     return kv_err_hint(e, keeps ? "--checkpoint FILE keeps the store of a job"
                                 : "a job of one worker can be recorded");
 }

@@ -104,7 +104,7 @@ static void send_message(const job_prompt *p, int number, jobs_kind kind, const 
 {
     char name[ENTRY_SOCKET];
     name_socket(name, number);
-    bool gone = false, sent = false;
+    bool gone = p->dir < 0, sent = false;
     for (int tries = 0; tries < 6 && !gone && !sent; tries++) {
         own_fd fd = jobs_connect(p->dir, name, 0);
         gone = fd < 0;
@@ -330,6 +330,7 @@ static void talk(void *arg, job *j, const signal_masks *m)
     for (int i = 0; i < p->n; i++)
         send_message(p, i, JOBS_STOP, NULL);
     close(p->dir);
+    p->dir = -1; /* answers may still come */
 }
 
 int launch_prompt(const launch_options *o, int *code, kv_err *e)
@@ -383,7 +384,8 @@ int entry_source_next(const entry_source *from, char **text, size_t *n, int *lin
         own_fd fd = poll(&p, 1, -1) > 0 ? jobs_accept(from->fd) : -1;
         if (interrupt_pending() == SIGTERM)
             return KV_OK;
-        interrupt_clear(); /* Ctrl-C was for another worker */
+        if (fd < 0)
+            interrupt_clear(); /* Ctrl-C was for another worker */
         got = fd >= 0 && jobs_receive(fd, &kind, &came, JOBS_LARGE) == 1;
         TRY(buf_check(&came, e));
     }

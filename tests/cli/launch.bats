@@ -106,9 +106,9 @@ kvctl-other"
     run kvctl --seed 7 launch -n 2
     assert_output --partial 'kvctl: error[usage]: launch: which script? kvctl launch -n WORKERS FILE'
     run -2 kvctl --seed x launch -n 2 x.kv
-    mentions -2 'launch: -s w.kvs is a file of one process, and here are 2 workers' kvctl -s w.kvs launch -n 2 x.kv
+    mentions -2 'launch: the store w.kvs is a file of one process, and here are 2 workers' kvctl -s w.kvs launch -n 2 x.kv
     assert_line ' hint: --checkpoint FILE keeps the store of a job'
-    mentions -2 'launch: -s w.kvs is a file of one process' env KVCTL_STORE=w.kvs kvctl launch -n 2 x.kv
+    mentions -2 'launch: the store w.kvs is a file of one process' env KVCTL_STORE=w.kvs kvctl launch -n 2 x.kv
     mentions -2 'launch: --record p.md is a file of one process, and here are 2 workers' kvctl launch -n 2 --record p.md x.kv
     run -0 kvctl --read-only -s w.kvs launch -n 2 --dry-run x.kv
     gives -2 'kvctl: error[usage]: launch: --grow stands alone: kvctl launch --grow [JOB]' kvctl -q launch --grow
