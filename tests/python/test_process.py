@@ -258,8 +258,8 @@ class Signals(unittest.TestCase):
             raise KeyboardInterrupt
         old = signal.signal(signal.SIGALRM, handler)
         try:
-            signal.setitimer(signal.ITIMER_REAL, 0.05)
             with self.assertRaises(KeyboardInterrupt):
+                signal.setitimer(signal.ITIMER_REAL, 0.05)
                 for _ in range(2000):
                     kv.push(0, [big] * 4)
         finally:
@@ -281,8 +281,8 @@ class Signals(unittest.TestCase):
         for _ in range(100):
             kv.push(0, big, wait=False)
         pushed = time.monotonic()
-        signal.setitimer(signal.ITIMER_REAL, 0.001)
         with self.assertRaises(KeyboardInterrupt):
+            signal.setitimer(signal.ITIMER_REAL, 0.001)
             kv.wait()
         interrupted = time.monotonic()
         kv.wait()
