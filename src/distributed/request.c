@@ -710,7 +710,7 @@ int64_t backpressure_bytes(void)
 /* Returns true if a server waits for a push that this rank has not made yet. */
 static bool is_behind(const worker *w, const ask_missed *l, backpressure_missed *out)
 {
-    *out = (backpressure_missed){.rank = l->waits, .in_call = l->part < 0};
+    *out = (backpressure_missed){.rank = l->waits, .slot = -1, .in_call = l->part < 0};
     if (l->part < 0)
         return true;
     for (int64_t i = 0; i < w->store->slots.n; i++) {
@@ -718,6 +718,7 @@ static bool is_behind(const worker *w, const ask_missed *l, backpressure_missed 
         if (l->part < p->first || l->part >= p->first + p->nparts)
             continue;
         out->key = w->store->slots.items[i].key;
+        out->slot = i;
         return w->keys[i].pushes < l->round;
     }
     return true; /* it does not even know the key */
@@ -725,7 +726,7 @@ static bool is_behind(const worker *w, const ask_missed *l, backpressure_missed 
 
 int backpressure_missed_by(worker *w, backpressure_missed *out, kv_err *e)
 {
-    *out = (backpressure_missed){.rank = -1};
+    *out = (backpressure_missed){.rank = -1, .slot = -1};
     for (int i = 0; i < w->how.servers && out->rank < 0; i++) {
         net_call c = {.rank = server_rank(i), .what = ASK_MISSED, .store = w->number,
                       .name = ask_name(ASK_MISSED)};
@@ -736,7 +737,7 @@ int backpressure_missed_by(worker *w, backpressure_missed *out, kv_err *e)
         for (int64_t j = 0; j < bytes / (int64_t)sizeof *list; j++) {
             if (is_behind(w, &list[j], out))
                 break;
-            *out = (backpressure_missed){.rank = -1};
+            *out = (backpressure_missed){.rank = -1, .slot = -1};
         }
     }
     return KV_OK;
@@ -754,18 +755,29 @@ static int64_t too_many(const worker *w, int64_t bytes)
     return bytes > 0 && pushing > 0 && pushing + bytes > w->ahead && pending > 0 ? pending - 1 : -1;
 }
 
+/* Returns true if this rank still has to push the key for which another one was seen to wait. */
+static bool is_still_behind(const worker *w)
+{
+    int64_t slot = w->missed.slot;
+    return slot >= 0 && slot < w->store->slots.n && w->keys[slot].pushes == w->missed.pushes;
+}
+
 void backpressure_wait(worker *w, int64_t bytes)
 {
     engine_group *g = &w->store->calls.group;
     int64_t pending;
     int ms = FIRST_ASKED_MS;
-    while ((pending = too_many(w, bytes)) >= 0) {
+    while ((pending = too_many(w, bytes)) >= 0 && !is_still_behind(w)) {
         backpressure_missed who;
         kv_err unused = {0};
         if (engine_wait_group_for(g, pending, ms))
             continue;
         /* an error here is met by the call that waits, or by the next one */
-        if (backpressure_missed_by(w, &who, &unused) || who.rank >= 0)
+        if (backpressure_missed_by(w, &who, &unused))
+            return;
+        w->missed.slot = who.slot;
+        w->missed.pushes = who.slot < 0 ? 0 : w->keys[who.slot].pushes;
+        if (who.rank >= 0)
             return;
         ms = ms < LAST_ASKED_MS ? 2 * ms : ms;
     }

@@ -263,6 +263,7 @@ int request_write_codes(const request *rq, const request_item *c, int64_t at, co
  * could wait for another one's next push. So a worker waits only while no other rank waits for it,
  * in a round to which it has not contributed, at a barrier or for a store: there it is behind, and
  * it goes on. The slowest worker therefore never waits here, and its pushes end the others' waits.
+ * It asks once for each key that it is behind with.
  *
  * Environment: KVSTORE_AHEAD, bytes, 256 MB. */
 
@@ -280,6 +281,7 @@ void backpressure_wait(worker *w, int64_t bytes);
 typedef struct backpressure_missed {
     int rank;   /* the one that waits, or -1: none does */
     kv_key key; /* whose round this rank lacks, its name the slot's; or no key: */
+    int64_t slot; /* of that key, or -1: none, or one that this rank does not know */
     bool in_call;
 } backpressure_missed;
 

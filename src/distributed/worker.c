@@ -66,6 +66,7 @@ int worker_open(kv *store, const dist_type *type, const kv_opt *opts, int nopts,
     if (!w->how.is_async)
         alive_need_all();
     w->ahead = backpressure_bytes();
+    w->missed.slot = -1;
     w->how.workers = server_workers();
     w->how.servers = server_count();
     net_call c = {.what = ASK_CREATE, .data = &w->how, .bytes = sizeof w->how};

@@ -35,6 +35,10 @@ typedef struct worker {
     job_checkpoint checkpoint;
     int64_t ahead;   /* bytes that it may push ahead of the others, see request.h */
     int64_t pushing; /* bytes of pushes that have not ended; atomic */
+    struct {
+        int64_t slot, pushes; /* a key that another rank was seen to wait for, or -1, and how often
+                                 this one had pushed it then */
+    } missed;
     struct request *spares[WORKER_SPARES]; /* blocks of requests that have ended, or NULL; atomic
                                               (request.c) */
 } worker;

@@ -56,7 +56,7 @@ barrier; pull 3 -> x; assert x == 8'
 
 @test "ahead: more operations than may be under way" {
     ahead 2 'create dist_sync
-init 0..699 [zeros(2) for i in 0..699]
-for i in 0..699 { push (abs(699*rank()-i)) ones(2) }
-pull 0..699 -> x; for i in 0..699 { assert x[i] == 2 }'
+init 0..2999 [zeros(2) for i in 0..2999]
+for i in 0..2999 { push (abs(2999*rank()-i)) ones(2) }
+pull 0..2999 -> x; for i in 0..2999 { assert x[i] == 2 }'
 }
