@@ -116,9 +116,9 @@ static prog_value largest(rule_run *r, const ast *call, prog_type type)
         return x;
     if (k == 0)
         return none;
-    prog_value size = rule_apply(r, PROG_WHERE, rule_apply(r, PROG_ISNAN, x, -1, -1),
-                                 prog_const(r->b, type, INFINITY),
-                                 rule_apply(r, PROG_ABS, x, -1, -1));
+    prog_value size = rule_apply(r, PROG_ABS, x, -1, -1), most = prog_const(r->b, type, INFINITY);
+    prog_value nan = rule_apply(r, PROG_ISNAN, x, -1, -1);
+    size = rule_apply(r, PROG_WHERE, nan, most, size);
     prog_value least = plan_reduce(r->b, size, (plan_reduction){.fold = PLAN_LEAST, .order = k});
     return rule_apply(r, PROG_WHERE, rule_apply(r, PROG_GE, size, least, -1), x, none);
 }

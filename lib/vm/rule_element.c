@@ -298,8 +298,8 @@ static prog_value element_clip(rule_run *r, const ast *node, prog_type type)
     r->node = node;
     if (node->n == 2)
         return clip_both(r, type, x, b[0]);
-    return rule_apply(r, PROG_CLIP, x, bound(r, type, b[0], -INFINITY),
-                      bound(r, type, b[1], INFINITY));
+    prog_value high = bound(r, type, b[1], INFINITY), low = bound(r, type, b[0], -INFINITY);
+    return rule_apply(r, PROG_CLIP, x, low, high);
 }
 
 host rule_length(const rule_run *r, uint8_t axis)

@@ -255,6 +255,59 @@ TEST(records_looks)
     settle();
 }
 
+/* How far the foremost worker is ahead of what is applied, of a key that begins with round 5, as
+ * one of a checkpoint does. */
+TEST(records_looks_at_a_worker_that_is_ahead)
+{
+    buf b = {0};
+    ask_round x;
+    kv_array *a = array_of(KV_FLOAT32, 0);
+    ask_key k = {.dtype = KV_FLOAT32, .ndim = 2, .shape = {4, 2}, .round = 5};
+    k.place = (place){.size = N, .step = N, .nparts = 1, .row = 2, .server = -1};
+    own_store *s = open_store(form("dist_sync", false, false, -1));
+    CHECK_OK(ask_put_slot(&b, &k, NULL, 0, a, &e));
+    asked(0, 3, ASK_INIT, (link_args){.inits = 1}, b.data, (int64_t)b.len);
+    for (int turn = 1; turn <= 3; turn++)
+        push(0, 0, turn, 10 + (uint64_t)turn, 1, 0);
+    push(1, 0, 1, 21, 1, 0);
+    both_done(11, 21, 1);
+    ask(1, 33, ASK_ROUNDS, none, NULL, 0);
+    memcpy(&x, replied(1, 33)->data, sizeof x);
+    CHECK_INT(x.round, 6);
+    CHECK_INT(x.newest, 6);
+    CHECK_INT(x.ahead, 2);
+    push(1, 0, 2, 22, 1, 0);
+    push(1, 0, 3, 23, 1, 0);
+    both_done(12, 22, 1);
+    done(0, 13, 1);
+    done(1, 23, 1);
+    kv_array_unref(a);
+    buf_release(&b);
+}
+
+/* The first worker's init, behind a push of another worker that made the key in another form. */
+TEST(records_an_init_of_another_form_than_a_push_before)
+{
+    const char *why = "rank 1 has pushed key 7 as row_sparse float32 (4, 2) before this init as "
+                      "float32 (4, 2)";
+    own_buf pushed = {0}, made = {0};
+    ask_key k = {.id = 7, .dtype = KV_FLOAT32, .ndim = 2, .shape = {4, 2}};
+    own_store *s = open_store(form("dist_sync", false, false, -1));
+    CHECK(s != NULL);
+    ask_put_key(&made, &k, NULL);
+    k.storage = KV_ROW_SPARSE;
+    ask_put_key(&pushed, &k, NULL);
+    ask(1, 41, ASK_PLACE, none, pushed.data, (int64_t)pushed.len);
+    replied(1, 41);
+    ask(0, 42, ASK_PLACE, (link_args){.inits = 1}, made.data, (int64_t)made.len);
+    failed(0, link_call_number(42), KV_E_VALUE, why);
+    memcpy(&e, all[nread - 1].data, sizeof e);
+    CHECK(e.has_key && !e.key_is_text);
+    CHECK_INT(e.key_id, 7);
+    CHECK_TEXT(e.hint, "let the others come to a barrier behind init before they push");
+    e = (kv_err){0};
+}
+
 /* ---- Waits ---- */
 
 /* The entries of a reply to ASK_MISSED. */
