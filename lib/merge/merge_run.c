@@ -63,8 +63,6 @@ typedef struct merging {
     merge_worker *workers;
     char *worker_memory;
     int64_t worker_bytes;
-    char *kept; /* memory for the inputs that are kept */
-    int64_t kept_bytes;
     int nworkers;
     atomic_int taken;           /* workers that have a thread */
     int slot[POOL_MAX_WORKERS]; /* by thread of the pool: the index of its worker plus 1; 0: none */
@@ -85,8 +83,10 @@ typedef struct merging {
 #define BATCH_LEAST ((int64_t)16 << 20)
 #define BATCH_MOST  ((int64_t)64 << 20)
 
-/* Inputs of the batch that are kept from one pass to the next, at most. */
-#define INPUTS_BYTES ((int64_t)64 << 20)
+/* Inputs of the batch that are mapped for all passes: at most, together and each at least, so that
+ * there are few. */
+#define MAPPED_BYTES ((int64_t)64 << 20)
+#define MAPPED_LEAST ((int64_t)256 << 10)
 
 #define WORKERS_BYTES ((int64_t)128 << 20) /* of all workers together */
 
@@ -156,9 +156,9 @@ static int make_rule_job(merging *r, merge_job *j, kv_err *e)
     j->number = arena_alloc(&r->memory, n * sizeof *j->number, e);
     j->draw = arena_alloc(&r->memory, (size_t)p->ndraws * sizeof *j->draw + 1, e);
     j->lost = arena_alloc(&r->memory, sizeof *j->lost, e);
-    j->kept = arena_alloc(&r->memory, (size_t)r->ninputs * sizeof *j->kept, e);
+    j->mapped = arena_alloc(&r->memory, (size_t)r->ninputs * sizeof *j->mapped, e);
     j->results = arena_alloc(&r->memory, (size_t)results * sizeof *j->results + 1, e);
-    if (!j->number || !j->draw || !j->lost || !j->kept || !j->results)
+    if (!j->number || !j->draw || !j->lost || !j->mapped || !j->results)
         return KV_E_MEMORY;
     /* Random numbers follow from the seed, the text of the key, a stream, and the place of an
      * element. So neither threads nor blocks, shards or other keys change them. */
@@ -176,6 +176,8 @@ static void release_batch(merging *r)
         merge_job *j = &r->jobs[i];
         for (int k = 0; j->number && k < j->plan->plan->nnumbers; k++)
             merge_select_free(j->number[k].select);
+        for (int k = 0; j->mapped && k < r->ninputs; k++)
+            file_window_close(&j->mapped[k].window);
         merge_plan_release(&j->own);
     }
     r->njobs = 0;
@@ -268,42 +270,31 @@ static int make_workers(merging *r, kv_err *e)
     return KV_OK;
 }
 
-/* Lays out the inputs of the batch that are kept, from `memory` on, unless it is NULL; returns how
- * many bytes they take. Blocks begin at multiples of MERGE_BLOCK but where rows are ranked. */
-static int64_t lay_out_kept(const merging *r, char *memory)
+/* Maps inputs of the batch that more than one pass reads: the later ones find the pages entered.
+ * Other inputs are mapped by parts, or read. */
+static void map_inputs(merging *r)
 {
-    int64_t at = 0;
+    int64_t left = MAPPED_BYTES;
     for (int64_t i = 0; i < r->njobs; i++) {
         merge_job *j = &r->jobs[i];
-        int64_t blocks = j->like->elements / MERGE_BLOCK + 1, bytes = input_bytes(r, j);
-        bytes += r->ninputs * (blocks + 2 * MEM_ALIGN);
-        if (j->kind != MERGE_JOB_RULE || count_walks(j) < 2 || j->piece % MERGE_BLOCK ||
-            at + bytes > INPUTS_BYTES)
-            continue;
-        char *to = memory ? memory + at : NULL;
-        for (int k = 0; k < r->ninputs && to; k++) {
-            if (j->at[k] < 0)
+        bool serves = j->kind == MERGE_JOB_RULE && count_walks(j) > 1;
+        for (int k = 0; k < r->ninputs && serves; k++) {
+            int64_t bytes = j->at[k] < 0 ? 0 : checkpoint_at(r->inputs[k], j->at[k])->bytes;
+            if (bytes < MAPPED_LEAST || bytes > left)
                 continue;
-            j->kept[k] = (merge_kept){to + mem_aligned(blocks), memset(to, 0, (size_t)blocks)};
-            to += mem_aligned(blocks) + mem_aligned(checkpoint_at(r->inputs[k], j->at[k])->bytes);
+            left -= bytes;
+            j->mapped[k].bytes = tensor_map(&j->mapped[k].window, r->inputs[k], j->at[k]);
         }
-        at += mem_aligned(bytes);
     }
-    return at;
 }
 
-/* Memory for the inputs that are kept, which stays for the next batch. Without any they are read
- * again. */
-static void keep_inputs(merging *r)
+/* Checks that no file became shorter. */
+static int check_inputs(const merging *r, kv_err *e)
 {
-    int64_t bytes = lay_out_kept(r, NULL);
-    if (bytes > r->kept_bytes) {
-        mem_free_data(r->kept);
-        r->kept = mem_alloc_data(bytes, &(kv_err){0});
-        r->kept_bytes = r->kept ? bytes : 0;
-    }
-    if (r->kept)
-        lay_out_kept(r, r->kept);
+    for (int64_t i = 0; i < r->njobs; i++)
+        for (int k = 0; r->jobs[i].kind == MERGE_JOB_RULE && k < r->ninputs; k++)
+            TRY(file_window_check(&r->jobs[i].mapped[k].window, e));
+    return KV_OK;
 }
 
 /* ---- Pieces: messages ---- */
@@ -780,7 +771,7 @@ static int walk_active(merging *r, kv_err *e)
 static int run_jobs(merging *r, kv_err *e)
 {
     TRY(make_workers(r, e));
-    keep_inputs(r);
+    map_inputs(r);
     r->nactive = 0;
     for (int64_t i = 0; i < r->njobs; i++) {
         merge_job *j = &r->jobs[i];
@@ -803,7 +794,7 @@ static int run_jobs(merging *r, kv_err *e)
         TRY(walk_active(r, e));
         TRY(end_walk(r, e));
     }
-    return KV_OK;
+    return check_inputs(r, e);
 }
 
 /* The keys of the batch that are merged again; returns how many. */
@@ -885,7 +876,6 @@ int merge_run(const merge *m, const char *path, const checkpoint_out_options *o,
         rc = run_batch(&r, e);
     merge_plans_free(r.plans);
     mem_free_data(r.worker_memory);
-    mem_free_data(r.kept);
     if (!rc)
         return checkpoint_out_commit(r.out, e);
     checkpoint_out_abandon(r.out);
