@@ -52,7 +52,7 @@ typedef struct merging {
     int64_t njobs;
     arena memory; /* of the jobs */
     merge_room room;
-    int64_t nselects;
+    int64_t nselects, kept; /* selections, and terms that they may all keep */
 
     /* The jobs that the next walk goes over: they have another pass, or a sweep of this one. */
     merge_job **active;
@@ -77,15 +77,12 @@ typedef struct merging {
 /* ---- Batches: the next keys, each a job with its plan, and workers with room for any of them ---
  */
 
-/* A batch ends behind so many bytes of inputs a thread, within bounds: later passes find them in
- * the caches. Keys with one pass count a 64th of theirs. */
-#define BATCH_EACH  ((int64_t)8 << 20)
-#define BATCH_LEAST ((int64_t)16 << 20)
-#define BATCH_MOST  ((int64_t)64 << 20)
+/* A batch ends behind so many bytes of inputs, which is what its inputs that are mapped for all
+ * passes have at most: threads wait at the end of each pass, and mapped pages are resident. Keys
+ * with one pass count a 64th of theirs. */
+#define BATCH_BYTES ((int64_t)64 << 20)
 
-/* Inputs of the batch that are mapped for all passes: at most, together and each at least, so that
- * there are few. */
-#define MAPPED_BYTES ((int64_t)64 << 20)
+/* Inputs of fewer bytes are not mapped for all passes, so that there are few. */
 #define MAPPED_LEAST ((int64_t)256 << 10)
 
 #define WORKERS_BYTES ((int64_t)128 << 20) /* of all workers together */
@@ -141,6 +138,7 @@ static int make_selections(merging *r, merge_job *j, kv_err *e)
                                  p->number_type[t->number] != PROG_F32, j->like->elements,
                                  j->npieces * j->chunks, e));
             r->nselects++;
+            r->kept += at_most(j->like->elements, MERGE_SELECT_KEEPS);
         }
     }
     return KV_OK;
@@ -181,7 +179,7 @@ static void release_batch(merging *r)
         merge_plan_release(&j->own);
     }
     r->njobs = 0;
-    r->nselects = 0;
+    r->nselects = r->kept = 0;
     arena_release(&r->memory);
 }
 
@@ -218,12 +216,11 @@ static int64_t count_walks(const merge_job *j)
 /* Adds keys until the batch is large enough, and estimates the bytes that its passes read. */
 static int fill_batch(merging *r, kv_err *e)
 {
-    int64_t bytes = 0, weighed = 0, most = BATCH_EACH * pool_workers();
-    most = most < BATCH_LEAST ? BATCH_LEAST : at_most(most, BATCH_MOST);
+    int64_t bytes = 0, weighed = 0;
     r->room = (merge_room){0};
     r->batch_left = 0;
-    while (r->next < r->m->nkeys && r->njobs < MERGE_BATCH_KEYS && weighed < most &&
-           r->memory.total_bytes < (size_t)MERGE_FACTORS_BYTES) {
+    while (r->next < r->m->nkeys && r->njobs < MERGE_BATCH_KEYS && weighed < BATCH_BYTES &&
+           r->kept < MERGE_KEPT_BYTES / 8 && r->memory.total_bytes < (size_t)MERGE_FACTORS_BYTES) {
         TRY(add_job(r, &(merge_repeat){.key = r->next++}, e));
         const merge_job *j = &r->jobs[r->njobs - 1];
         int64_t n = input_bytes(r, j), passes = count_walks(j);
@@ -274,7 +271,7 @@ static int make_workers(merging *r, kv_err *e)
  * Other inputs are mapped by parts, or read. */
 static void map_inputs(merging *r)
 {
-    int64_t left = MAPPED_BYTES;
+    int64_t left = BATCH_BYTES;
     for (int64_t i = 0; i < r->njobs; i++) {
         merge_job *j = &r->jobs[i];
         bool serves = j->kind == MERGE_JOB_RULE && count_walks(j) > 1;

@@ -384,7 +384,7 @@ int merge_select_new(merge_select **out, plan_fold fold, int64_t order, bool wid
                         .wide = wide,
                         .n = n,
                         .nchunks = nchunks,
-                        .room = 1 << 16,
+                        .room = MERGE_SELECT_KEEPS,
                         .place = fold == PLAN_LEAST ? n - order : order,
                         .expected = n,
                         .cut_chunk = nchunks};
