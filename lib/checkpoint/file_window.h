@@ -2,10 +2,10 @@
  *
  * The part is mapped while that is quicker than copying: where the page cache holds the file in
  * large pages, hashing from a mapping runs at the speed of memory, from a buffer at two thirds. In
- * small pages it is the other way round: each 64 KB cost a fault. A mapped file that shrinks raises
- * SIGBUS where its lost bytes are read. So files are mapped only in processes whose SIGBUS handler
- * calls file_window_fault, which puts zeros there and remembers it; in others they are read into a
- * buffer.
+ * small pages it is the other way round on some machines: each 64 KB cost a fault. A mapped file
+ * that shrinks raises SIGBUS where its lost bytes are read. So files are mapped only in processes
+ * whose SIGBUS handler calls file_window_fault, which puts zeros there and remembers it; in others
+ * they are read into a buffer.
  */
 #pragma once
 

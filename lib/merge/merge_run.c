@@ -1,6 +1,6 @@
 /* Runs of merges. Keys are taken in batches: each pass goes over all keys of a batch before the
- * next one begins, so small keys keep all threads busy, and what a pass has read is still in the
- * caches when the next one reads it. Pieces are those of walk.h, or whole rows where rows are
+ * next one begins, so small keys keep all threads busy, and pages that a pass has entered are there
+ * when the next one reads them. Pieces are those of walk.h, or whole rows where rows are
  * ranked.
  *
  * Sums: chunks of MERGE_CHUNK elements (kernel_fold.h), chunks in order within a piece, pieces in
