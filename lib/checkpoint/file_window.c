@@ -160,6 +160,14 @@ int file_window_check(const file_window *w, kv_err *e)
                : KV_OK;
 }
 
+const char *file_window_map(file_window *w, int fd, const char *name, int64_t size, int64_t at,
+                            int64_t n)
+{
+    w->fd = fd;
+    w->name = name;
+    return !has_holes(fd) && map(w, fd, size, at, n, n) ? w->data + (at - w->begin) : NULL;
+}
+
 /* A part that is read is a piece of it, which stays in a processor's cache. */
 #define BUFFER_BYTES ((int64_t)256 << 10)
 
@@ -172,14 +180,15 @@ int file_window_move(file_window *w, const void **data, int fd, const char *name
             /* A part in large pages takes one fault for each 2 MB, one in small pages one for each
              * 64 KB. The bound lies between them, since a part may be used in pieces, and the
              * faults of other memory that the thread used meanwhile count too. */
-            w->small = count_faults() - w->faults > 8 + w->bytes / ((int64_t)384 << 10);
+            w->small =
+                !w->always && count_faults() - w->faults > 8 + w->bytes / ((int64_t)384 << 10);
             unmap(w);
         }
         if (w->fd != fd)
             w->small = has_holes(fd);
         w->fd = fd;
         w->name = name;
-        int64_t piece = at_most(at_most(size - at, most), BUFFER_BYTES);
+        int64_t piece = w->always ? n : at_most(at_most(size - at, most), BUFFER_BYTES);
         int rc = KV_OK;
         if (!map(w, fd, size, at, n, most) &&
             (rc = fill(w, fd, name, at, n > piece ? n : piece, e))) {
@@ -196,5 +205,5 @@ void file_window_close(file_window *w)
     if (w->slot)
         unmap(w);
     mem_free(w->buffer);
-    *w = (file_window){0};
+    *w = (file_window){.always = w->always};
 }

@@ -2,10 +2,10 @@
  *
  * The part is mapped while that is quicker than copying: where the page cache holds the file in
  * large pages, hashing from a mapping runs at the speed of memory, from a buffer at two thirds. In
- * small pages it is the other way round: each 64 KB cost a fault. A mapped file that shrinks raises
- * SIGBUS where its lost bytes are read. So files are mapped only in processes whose SIGBUS handler
- * calls file_window_fault, which puts zeros there and remembers it; in others they are read into a
- * buffer.
+ * small pages it is the other way round on some machines: each 64 KB cost a fault. A mapped file
+ * that shrinks raises SIGBUS where its lost bytes are read. So files are mapped only in processes
+ * whose SIGBUS handler calls file_window_fault, which puts zeros there and remembers it; in others
+ * they are read into a buffer.
  */
 #pragma once
 
@@ -23,6 +23,7 @@ typedef struct file_window {
     int slot;     /* in the table of mapped windows, from 1; 0: data is a buffer */
     int64_t faults; /* of the thread, when the part was mapped */
     bool small;     /* the last parts of this file stood in small pages: it is read */
+    bool always; /* the owner's: small pages are mapped too, and no more is read than asked for */
     char *buffer;
     int64_t cap;
 } file_window;
@@ -33,6 +34,11 @@ typedef struct file_window {
  * also when the file of the last part became shorter while that was read; memory. */
 int file_window_move(file_window *w, const void **data, int fd, const char *name, int64_t size,
                      int64_t at, int64_t n, int64_t most, kv_err *e);
+
+/* Maps n bytes of a file, all within its size, as a part that several threads may look at, and
+ * returns them; NULL: they would have to be read. */
+const char *file_window_map(file_window *w, int fd, const char *name, int64_t size, int64_t at,
+                            int64_t n);
 
 /* Checks the last part again: the end of reading. Error: io, as above. */
 int file_window_check(const file_window *w, kv_err *e);

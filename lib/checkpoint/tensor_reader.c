@@ -519,6 +519,11 @@ void tensor_reader_free(tensor_reader *r)
     mem_free(r);
 }
 
+void tensor_reader_map_always(tensor_reader *r)
+{
+    r->window.always = true;
+}
+
 const checkpoint *tensor_reader_of(const tensor_reader *r)
 {
     return r->c;
@@ -791,15 +796,13 @@ int tensor_read(tensor_reader *r, const void **data, int64_t i, int64_t at, int6
     return KV_OK;
 }
 
-int tensor_read_to(tensor_reader *r, void *to, int64_t i, int64_t at, int64_t n, kv_err *e)
+const char *tensor_map(file_window *w, const checkpoint *c, int64_t i)
 {
-    const tensor_info *t = &r->c->tensors[i];
-    const void *data;
-    if (t->form == 0 && !t->member && at >= 0 && n >= 0 && n <= t->bytes - at)
-        return input_read(&r->c->files[t->file], to, t->offset + at, n, e);
-    TRY(tensor_read(r, &data, i, at, n, e));
-    memcpy(to, data, (size_t)n);
-    return KV_OK;
+    const tensor_info *t = &c->tensors[i];
+    const input *in = &c->files[t->file];
+    if (t->form || t->member || in->fd < 0)
+        return NULL;
+    return file_window_map(w, in->fd, in->name, in->size, t->offset, t->bytes);
 }
 
 int tensor_reader_check(const tensor_reader *r, kv_err *e)

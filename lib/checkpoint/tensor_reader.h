@@ -3,6 +3,7 @@
 #pragma once
 
 #include "checkpoint/checkpoint.h"
+#include "checkpoint/file_window.h"
 
 /* Reads for one thread at a time; several may read from one checkpoint. */
 typedef struct tensor_reader tensor_reader;
@@ -14,6 +15,10 @@ typedef struct tensor_reader tensor_reader;
  * blocks are read into a buffer of their size. Error: memory. */
 int tensor_reader_new(tensor_reader **out, const checkpoint *c, int64_t window_bytes, kv_err *e);
 void tensor_reader_free(tensor_reader *r); /* NULL is allowed */
+
+/* Maps files that stand in small pages too; what cannot be mapped is read block by block. That is
+ * quicker where blocks are computed with, slower where they are written as they are. */
+void tensor_reader_map_always(tensor_reader *r);
 static inline void tensor_reader_release(tensor_reader **r)
 {
     tensor_reader_free(*r);
@@ -30,9 +35,10 @@ const checkpoint *tensor_reader_of(const tensor_reader *r); /* what it reads fro
  * read: by blocks that begin at multiples of 64 KiB or follow each other, in any reader. */
 int tensor_read(tensor_reader *r, const void **data, int64_t i, int64_t at, int64_t n, kv_err *e);
 
-/* Reads the same bytes into memory of the caller. Where the file holds them as they are, nothing is
- * copied in between. */
-int tensor_read_to(tensor_reader *r, void *to, int64_t i, int64_t at, int64_t n, kv_err *e);
+/* Maps all bytes of tensor i, for any threads, until the window is closed. Before their results are
+ * believed it is to be checked. NULL: they do not stand in a file as they are, or cannot be mapped.
+ */
+const char *tensor_map(file_window *w, const checkpoint *c, int64_t i);
 
 /* Tells that tensor i is read in order up to its byte `end`: of a strided one as much is gathered
  * at a time as the window may hold. Without it a block is, which costs more the shorter it is. */

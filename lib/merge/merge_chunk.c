@@ -99,20 +99,14 @@ void *merge_worker_terms(const merge_worker *w, int pass, int sum)
 
 /* ---- Arrays ---------------------------------------------------------------------------------- */
 
-/* Reads the block of an input, or finds it in the kept inputs. */
+/* Reads the block of an input, or finds it where the input is mapped. */
 static int read_block(merge_worker *w, int i, const void **block, tensor_type type, kv_err *e)
 {
     const merge_job *j = w->job;
-    const merge_kept *k = j->kept[i].bytes ? &j->kept[i] : NULL;
     int64_t at = tensor_type_bytes(type, w->block_first), n = tensor_type_bytes(type, w->block_n);
-    bool *has = k ? &k->has[w->block_first / MERGE_BLOCK] : NULL;
-    if (has && !*has && w->block_most == MERGE_BLOCK) {
-        TRY(tensor_read_to(w->readers[i], k->bytes + at, j->at[i], at, n, e));
-        *has = true;
-    }
-    if (!has || !*has)
+    if (!j->mapped[i].bytes)
         return tensor_read(w->readers[i], block, j->at[i], at, n, e);
-    *block = k->bytes + at;
+    *block = j->mapped[i].bytes + at;
     return KV_OK;
 }
 

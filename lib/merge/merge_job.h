@@ -29,12 +29,11 @@ typedef enum merge_job_kind {
     MERGE_JOB_COPY   /* the first one's, converted: no adapter has it, or integers may differ */
 } merge_job_kind;
 
-/* An input of a key that more than one pass reads. A block that was read is kept, so that a later
- * pass takes it from memory, most often from a cache, and not through the system again. */
-typedef struct merge_kept {
-    char *bytes; /* NULL: it is read each time */
-    bool *has;   /* of each MERGE_BLOCK: it was read */
-} merge_kept;
+/* An input of a key that more than one pass reads, mapped for all of them and all threads. */
+typedef struct merge_mapped {
+    file_window window;
+    const char *bytes; /* NULL: it is read, or mapped by parts */
+} merge_mapped;
 
 /* A number of the plan of a key. */
 typedef struct merge_number {
@@ -67,7 +66,7 @@ typedef struct merge_job {
     int pass;                  /* the one that runs */
     bool again;                /* it runs once more, for selections that are not done */
     merge_number *number;
-    merge_kept *kept;          /* by input */
+    merge_mapped *mapped;      /* by input */
     atomic_llong *lost;        /* its elements that overflowed (merge_run.c) */
     double *results;           /* npieces rows, in each the sums of the pass over that piece */
 } merge_job;

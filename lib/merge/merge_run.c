@@ -1,6 +1,6 @@
 /* Runs of merges. Keys are taken in batches: each pass goes over all keys of a batch before the
- * next one begins, so small keys keep all threads busy, and what a pass has read is still in the
- * caches when the next one reads it. Pieces are those of walk.h, or whole rows where rows are
+ * next one begins, so small keys keep all threads busy, and pages that a pass has entered are there
+ * when the next one reads them. Pieces are those of walk.h, or whole rows where rows are
  * ranked.
  *
  * Sums: chunks of MERGE_CHUNK elements (kernel_fold.h), chunks in order within a piece, pieces in
@@ -52,7 +52,7 @@ typedef struct merging {
     int64_t njobs;
     arena memory; /* of the jobs */
     merge_room room;
-    int64_t nselects;
+    int64_t nselects, kept; /* selections, and terms that they may all keep */
 
     /* The jobs that the next walk goes over: they have another pass, or a sweep of this one. */
     merge_job **active;
@@ -63,8 +63,6 @@ typedef struct merging {
     merge_worker *workers;
     char *worker_memory;
     int64_t worker_bytes;
-    char *kept; /* memory for the inputs that are kept */
-    int64_t kept_bytes;
     int nworkers;
     atomic_int taken;           /* workers that have a thread */
     int slot[POOL_MAX_WORKERS]; /* by thread of the pool: the index of its worker plus 1; 0: none */
@@ -79,14 +77,13 @@ typedef struct merging {
 /* ---- Batches: the next keys, each a job with its plan, and workers with room for any of them ---
  */
 
-/* A batch ends behind so many bytes of inputs a thread, within bounds: later passes find them in
- * the caches. Keys with one pass count a 64th of theirs. */
-#define BATCH_EACH  ((int64_t)8 << 20)
-#define BATCH_LEAST ((int64_t)16 << 20)
-#define BATCH_MOST  ((int64_t)64 << 20)
+/* A batch ends behind so many bytes of inputs, which is what its inputs that are mapped for all
+ * passes have at most: threads wait at the end of each pass, and mapped pages are resident. Keys
+ * with one pass count a 64th of theirs. */
+#define BATCH_BYTES ((int64_t)64 << 20)
 
-/* Inputs of the batch that are kept from one pass to the next, at most. */
-#define INPUTS_BYTES ((int64_t)64 << 20)
+/* Inputs of fewer bytes are not mapped for all passes, so that there are few. */
+#define MAPPED_LEAST ((int64_t)256 << 10)
 
 #define WORKERS_BYTES ((int64_t)128 << 20) /* of all workers together */
 
@@ -141,6 +138,7 @@ static int make_selections(merging *r, merge_job *j, kv_err *e)
                                  p->number_type[t->number] != PROG_F32, j->like->elements,
                                  j->npieces * j->chunks, e));
             r->nselects++;
+            r->kept += at_most(j->like->elements, MERGE_SELECT_KEEPS);
         }
     }
     return KV_OK;
@@ -156,9 +154,9 @@ static int make_rule_job(merging *r, merge_job *j, kv_err *e)
     j->number = arena_alloc(&r->memory, n * sizeof *j->number, e);
     j->draw = arena_alloc(&r->memory, (size_t)p->ndraws * sizeof *j->draw + 1, e);
     j->lost = arena_alloc(&r->memory, sizeof *j->lost, e);
-    j->kept = arena_alloc(&r->memory, (size_t)r->ninputs * sizeof *j->kept, e);
+    j->mapped = arena_alloc(&r->memory, (size_t)r->ninputs * sizeof *j->mapped, e);
     j->results = arena_alloc(&r->memory, (size_t)results * sizeof *j->results + 1, e);
-    if (!j->number || !j->draw || !j->lost || !j->kept || !j->results)
+    if (!j->number || !j->draw || !j->lost || !j->mapped || !j->results)
         return KV_E_MEMORY;
     /* Random numbers follow from the seed, the text of the key, a stream, and the place of an
      * element. So neither threads nor blocks, shards or other keys change them. */
@@ -176,10 +174,12 @@ static void release_batch(merging *r)
         merge_job *j = &r->jobs[i];
         for (int k = 0; j->number && k < j->plan->plan->nnumbers; k++)
             merge_select_free(j->number[k].select);
+        for (int k = 0; j->mapped && k < r->ninputs; k++)
+            file_window_close(&j->mapped[k].window);
         merge_plan_release(&j->own);
     }
     r->njobs = 0;
-    r->nselects = 0;
+    r->nselects = r->kept = 0;
     arena_release(&r->memory);
 }
 
@@ -216,12 +216,11 @@ static int64_t count_walks(const merge_job *j)
 /* Adds keys until the batch is large enough, and estimates the bytes that its passes read. */
 static int fill_batch(merging *r, kv_err *e)
 {
-    int64_t bytes = 0, weighed = 0, most = BATCH_EACH * pool_workers();
-    most = most < BATCH_LEAST ? BATCH_LEAST : at_most(most, BATCH_MOST);
+    int64_t bytes = 0, weighed = 0;
     r->room = (merge_room){0};
     r->batch_left = 0;
-    while (r->next < r->m->nkeys && r->njobs < MERGE_BATCH_KEYS && weighed < most &&
-           r->memory.total_bytes < (size_t)MERGE_FACTORS_BYTES) {
+    while (r->next < r->m->nkeys && r->njobs < MERGE_BATCH_KEYS && weighed < BATCH_BYTES &&
+           r->kept < MERGE_KEPT_BYTES / 8 && r->memory.total_bytes < (size_t)MERGE_FACTORS_BYTES) {
         TRY(add_job(r, &(merge_repeat){.key = r->next++}, e));
         const merge_job *j = &r->jobs[r->njobs - 1];
         int64_t n = input_bytes(r, j), passes = count_walks(j);
@@ -268,42 +267,31 @@ static int make_workers(merging *r, kv_err *e)
     return KV_OK;
 }
 
-/* Lays out the inputs of the batch that are kept, from `memory` on, unless it is NULL; returns how
- * many bytes they take. Blocks begin at multiples of MERGE_BLOCK but where rows are ranked. */
-static int64_t lay_out_kept(const merging *r, char *memory)
+/* Maps inputs of the batch that more than one pass reads: the later ones find the pages entered.
+ * Other inputs are mapped by parts, or read. */
+static void map_inputs(merging *r)
 {
-    int64_t at = 0;
+    int64_t left = BATCH_BYTES;
     for (int64_t i = 0; i < r->njobs; i++) {
         merge_job *j = &r->jobs[i];
-        int64_t blocks = j->like->elements / MERGE_BLOCK + 1, bytes = input_bytes(r, j);
-        bytes += r->ninputs * (blocks + 2 * MEM_ALIGN);
-        if (j->kind != MERGE_JOB_RULE || count_walks(j) < 2 || j->piece % MERGE_BLOCK ||
-            at + bytes > INPUTS_BYTES)
-            continue;
-        char *to = memory ? memory + at : NULL;
-        for (int k = 0; k < r->ninputs && to; k++) {
-            if (j->at[k] < 0)
+        bool serves = j->kind == MERGE_JOB_RULE && count_walks(j) > 1;
+        for (int k = 0; k < r->ninputs && serves; k++) {
+            int64_t bytes = j->at[k] < 0 ? 0 : checkpoint_at(r->inputs[k], j->at[k])->bytes;
+            if (bytes < MAPPED_LEAST || bytes > left)
                 continue;
-            j->kept[k] = (merge_kept){to + mem_aligned(blocks), memset(to, 0, (size_t)blocks)};
-            to += mem_aligned(blocks) + mem_aligned(checkpoint_at(r->inputs[k], j->at[k])->bytes);
+            left -= bytes;
+            j->mapped[k].bytes = tensor_map(&j->mapped[k].window, r->inputs[k], j->at[k]);
         }
-        at += mem_aligned(bytes);
     }
-    return at;
 }
 
-/* Memory for the inputs that are kept, which stays for the next batch. Without any they are read
- * again. */
-static void keep_inputs(merging *r)
+/* Checks that no file became shorter. */
+static int check_inputs(const merging *r, kv_err *e)
 {
-    int64_t bytes = lay_out_kept(r, NULL);
-    if (bytes > r->kept_bytes) {
-        mem_free_data(r->kept);
-        r->kept = mem_alloc_data(bytes, &(kv_err){0});
-        r->kept_bytes = r->kept ? bytes : 0;
-    }
-    if (r->kept)
-        lay_out_kept(r, r->kept);
+    for (int64_t i = 0; i < r->njobs; i++)
+        for (int k = 0; r->jobs[i].kind == MERGE_JOB_RULE && k < r->ninputs; k++)
+            TRY(file_window_check(&r->jobs[i].mapped[k].window, e));
+    return KV_OK;
 }
 
 /* ---- Pieces: messages ---- */
@@ -780,7 +768,7 @@ static int walk_active(merging *r, kv_err *e)
 static int run_jobs(merging *r, kv_err *e)
 {
     TRY(make_workers(r, e));
-    keep_inputs(r);
+    map_inputs(r);
     r->nactive = 0;
     for (int64_t i = 0; i < r->njobs; i++) {
         merge_job *j = &r->jobs[i];
@@ -803,7 +791,7 @@ static int run_jobs(merging *r, kv_err *e)
         TRY(walk_active(r, e));
         TRY(end_walk(r, e));
     }
-    return KV_OK;
+    return check_inputs(r, e);
 }
 
 /* The keys of the batch that are merged again; returns how many. */
@@ -885,7 +873,6 @@ int merge_run(const merge *m, const char *path, const checkpoint_out_options *o,
         rc = run_batch(&r, e);
     merge_plans_free(r.plans);
     mem_free_data(r.worker_memory);
-    mem_free_data(r.kept);
     if (!rc)
         return checkpoint_out_commit(r.out, e);
     checkpoint_out_abandon(r.out);

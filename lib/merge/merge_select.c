@@ -384,7 +384,7 @@ int merge_select_new(merge_select **out, plan_fold fold, int64_t order, bool wid
                         .wide = wide,
                         .n = n,
                         .nchunks = nchunks,
-                        .room = 1 << 16,
+                        .room = MERGE_SELECT_KEEPS,
                         .place = fold == PLAN_LEAST ? n - order : order,
                         .expected = n,
                         .cut_chunk = nchunks};
@@ -418,15 +418,19 @@ void merge_select_free(merge_select *s)
 
 /* ---- Samples --------------------------------------------------------------------------------- */
 
-/* Below so many terms all are kept. A sample has one of SAMPLE_SHARE, within bounds. */
-enum { SAMPLE_FROM = 1 << 16, SAMPLE_SHARE = 128, SAMPLE_LEAST = 1 << 13, SAMPLE_MOST = 1 << 16 };
+/* Of so few terms all are kept. */
+enum { SAMPLE_FROM = 1 << 12, SAMPLE_LEAST = 1 << 8, SAMPLE_MOST = 1 << 16 };
 
 int64_t merge_select_sample_size(const merge_select *s)
 {
-    int64_t n = s->n / SAMPLE_SHARE;
+    int64_t n = SAMPLE_LEAST;
     if (s->n <= SAMPLE_FROM)
         return 0;
-    return n < SAMPLE_LEAST ? SAMPLE_LEAST : n > SAMPLE_MOST ? SAMPLE_MOST : n;
+    /* A sample of m terms leaves about n / sqrt(m) to be kept. Both are sorted least in all where m
+     * is n to the power of 2/3. */
+    while (n < SAMPLE_MOST && 8 * n * n * n / s->n <= s->n)
+        n *= 2;
+    return n;
 }
 
 /* Sampled places differ from the true ones by a few deviations of a binomial distribution, more so

@@ -16,6 +16,9 @@
 /* A chunk has at most so many terms. */
 #define MERGE_CHUNK 2048
 
+/* The terms that a selection may keep, whatever their number, before it is given room. */
+#define MERGE_SELECT_KEEPS ((int64_t)1 << 16)
+
 typedef struct merge_select merge_select;
 
 /* fold: PLAN_ORDER or PLAN_LEAST (vm/plan.h), with its order; n terms in nchunks chunks, float64 if

@@ -291,8 +291,11 @@ static void runner(void *arg, int64_t number, int worker)
     int64_t i;
     (void)number;
     void *result = r->results ? mem_alloc(1, r->w->result_bytes, &e) : NULL;
-    for (int k = 0; k < r->w->ninputs && e.code == KV_OK; k++)
+    for (int k = 0; k < r->w->ninputs && e.code == KV_OK; k++) {
         tensor_reader_new(&readers[k], r->w->inputs[k], r->window_bytes, &e);
+        if (r->w->block_bytes > 0 && e.code == KV_OK)
+            tensor_reader_map_always(readers[k]);
+    }
     if (e.code)
         fail(r, -1, &e);
     while (e.code == KV_OK && (i = atomic_fetch_add(&r->next, 1)) < r->nparts)
@@ -302,8 +305,9 @@ static void runner(void *arg, int64_t number, int worker)
         tensor_reader_free(readers[k]);
 }
 
-/* The number of runners; sets the size of their windows. Those that read blocks by themselves read
- * into buffers of that size, which stay in a processor's cache. */
+/* The number of runners; sets the size of their windows. Those that read blocks by themselves map
+ * them where all have room for windows; else they read into buffers of that size, which stay in a
+ * processor's cache. */
 static int64_t runners(run *r)
 {
     int64_t ninputs = r->w->ninputs > 0 ? r->w->ninputs : 1, n = pool_workers();
@@ -312,7 +316,9 @@ static int64_t runners(run *r)
     n = n < r->nparts ? n : r->nparts;
     if (r->w->block_bytes > 0) {
         int64_t fit = WINDOWS_BYTES / ninputs / r->w->block_bytes;
-        return n < fit ? n : fit < 1 ? 1 : fit;
+        n = n < fit ? n : fit < 1 ? 1 : fit;
+        r->window_bytes = n * ninputs * TENSOR_BLOCK > WINDOWS_BYTES ? 0 : TENSOR_BLOCK;
+        return n;
     }
     int64_t most = WINDOWS_BYTES / TENSOR_BLOCK / ninputs;
     n = n < most ? n : most;

@@ -64,7 +64,7 @@ typedef struct walk {
 } walk;
 
 /* Returns when all pieces have been handled. Its windows on the files take at most 96 MB together,
- * so many threads read from few inputs, or few from many; where `piece` reads by itself there are
- * buffers of block_bytes instead. Errors: those of tensor_read and of piece, memory, interrupted.
- */
+ * so many threads read from few inputs, or few from many; where `piece` reads by itself and they
+ * would take more, there are buffers of block_bytes instead. Errors: those of tensor_read and of
+ * piece, memory, interrupted. */
 int walk_run(const walk *w, kv_err *e);

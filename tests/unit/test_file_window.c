@@ -121,6 +121,24 @@ TEST(file_window_of_a_file_written_again)
     close(fd);
 }
 
+/* Bytes that are mapped for all threads; a file with a hole is not. */
+TEST(file_window_mapped_at_once)
+{
+    int64_t at = 2 * MB + 4099, n = 5000;
+    int fd = file_of(at + n);
+    const char *bytes = file_window_map(&w, fd, "f", at + n, at, n);
+    CHECK(bytes);
+    CHECK_INT(sum(bytes, n), 'x' * n);
+    CHECK_OK(file_window_check(&w, &e));
+    CHECK(ftruncate(fd, at) == 0);
+    CHECK_INT(sum(bytes, n), 0);
+    CHECK_ERR(file_window_check(&w, &e), KV_E_IO, shorter);
+    file_window_close(&w);
+    CHECK(ftruncate(fd, at + n) == 0 && !file_window_map(&w, fd, "f", at + n, at, n));
+    file_window_close(&w);
+    close(fd);
+}
+
 TEST(file_window_leaves_other_faults)
 {
     char *mapped;
