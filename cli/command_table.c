@@ -16,11 +16,17 @@
     {"shard-size", OPTION_RAW, "5G"}, {"metadata", OPTION_RAWS, "K=V"}, FLAG("drop-metadata"),     \
         FLAG("strict"), FLAG("raw"), FLAG("weights-only"), FLAG("force")
 
+/* Options that do not go together, and of which one needs another. */
+#define PAIRS(...)                .pairs = (const command_pair[]){__VA_ARGS__, {0}}
+#define APART(option, other, why) {option, {other}, false, why, NULL}
+#define OUT_OR_CTX APART("out", "ctx", "--out keeps the devices of its arrays: no --ctx")
+
 /* Legend. What a command does not have is left out; what stands behind goes on in this order.
  *   args      how each argument is read and how usage lines call it; true: may be left out
  *   options   name, how the value is read, how usage lines call the value
  *   flags     COMMAND_*: what a redirect can take; whether --PARAM VALUE is allowed; whether attach
  *             runs it
+ *   PAIRS     options that exclude or need each other
  */
 const command command_table[] = {
     {"create", {{ARG_WORD, "TYPE", true}},
@@ -38,12 +44,15 @@ const command command_table[] = {
      {{"out", OPTION_VALUE, "V"}, {"ctx", OPTION_VALUE, "DEVS"}, PRIORITY,
       {"ignore-sparse", OPTION_VALUE, "B"}, {"since", OPTION_VALUE, "ROUND"}},
      COMMAND_GIVES | COMMAND_EXPLAINED | COMMAND_READS, cmd_pull,
-     .method = "pull(key, out=None, priority=0, ignore_sparse=True)"},
+     .method = "pull(key, out=None, priority=0, ignore_sparse=True)",
+     PAIRS(OUT_OR_CTX, APART("since", "ignore-sparse", "--since fills no row_sparse arrays"),
+           {"since", {"out"}, true, "--since needs --out, the arrays that hold the round",
+            "none at first: pull KEYS --out w --since none -> r"})},
     {"row-sparse-pull", {{ARG_KEYS, "KEYS", false}},
      {{"row-ids", OPTION_NEEDED, "IDS"}, {"out", OPTION_VALUE, "V"}, {"ctx", OPTION_VALUE, "DEVS"},
       PRIORITY},
      COMMAND_GIVES, cmd_row_sparse_pull,
-     .method = "row_sparse_pull(key, out=None, priority=0, row_ids)"},
+     .method = "row_sparse_pull(key, out=None, priority=0, row_ids)", PAIRS(OUT_OR_CTX)},
     {"pushpull", {{ARG_KEYS, "KEYS", false}, {ARG_VALUES, "VALUES", false}},
      {{"out", OPTION_VALUE, "V"}, PRIORITY}, COMMAND_GIVES | COMMAND_CHANGES | COMMAND_EXPLAINED,
      cmd_pushpull, .method = "pushpull(key, value, out=None, priority=0)"},
@@ -58,12 +67,17 @@ const command command_table[] = {
      COMMAND_PARAMS | COMMAND_ALL_KEYS | COMMAND_CHANGES, cmd_set_updater,
      .method = "_set_updater(updater)"},
     {"set-optimizer", {{ARG_RULE, "NAME", true}}, {FLAG("update"), FLAG("fresh")},
-     COMMAND_PARAMS | COMMAND_ALL_KEYS | COMMAND_CHANGES, cmd_set_optimizer,
-     .method = "set_optimizer(optimizer)", .check = check_params},
+     COMMAND_PARAMS | COMMAND_ALL_KEYS | COMMAND_CHANGES, cmd_set_updater,
+     .method = "set_optimizer(optimizer)", .check = check_params,
+     PAIRS(APART("update", "fresh", "--update keeps the states, --fresh drops them"),
+           APART("decay-names", "update",
+                 "--decay-names is set with the optimizer, not changed later"))},
     {"save", {{ARG_FILE, "FILE", false}, {ARG_PATHS, "GLOB...", true}},
      {EXCLUDE, DTYPE, {"metadata", OPTION_RAWS, "K=V"}, {"shard-size", OPTION_RAW, "5G"},
       FLAG("force"), FLAG("strict"), {"patch-from", OPTION_PATH, "CKPT"}},
-     COMMAND_WRITES, .run = cmd_save},
+     COMMAND_WRITES, .run = cmd_save,
+     PAIRS(APART("shard-size", "patch-from", "a patch is one file: no --shard-size"),
+           APART("force", "patch-from", "a patch is one file: no --force"))},
     {"save-states", {{ARG_FILE, "FILE", false}}, {FLAG("dump-optimizer")}, COMMAND_WRITES,
      cmd_save_states, .method = "save_optimizer_states(fname, dump_optimizer=False)"},
     {"load-states", {{ARG_FILE, "FILE", false}}, .flags = COMMAND_ALL_KEYS | COMMAND_CHANGES,
@@ -79,7 +93,9 @@ const command command_table[] = {
      COMMAND_GIVES | COMMAND_READS | COMMAND_LOCKS, .run = cmd_info},
     {"rounds", .flags = COMMAND_GIVES | COMMAND_READS, cmd_rounds},
     {"ls", {{ARG_PATH, "CKPT...", false}, {ARG_PATHS, "GLOB...", true}},
-     {EXCLUDE, FLAG("fold"), FLAG("long"), FLAG("all")}, COMMAND_GIVES, .run = cmd_ls},
+     {EXCLUDE, FLAG("fold"), FLAG("long"), FLAG("all")}, COMMAND_GIVES, .run = cmd_ls,
+     PAIRS(APART("long", "fold",
+                "--long tells where each key stands, and --fold counts keys: give one"))},
     {"convert", {{ARG_PATHS, "CKPT... OUT [GLOB...]", false}},
      {EXCLUDE, DTYPE, {"rename", OPTION_RAWS, "s/RE/TO/"}, OUTPUT},
      COMMAND_GIVES, /* with --dry-run: old and new names */
@@ -97,16 +113,22 @@ const command command_table[] = {
      {{"rtol", OPTION_VALUE, "R"}, {"atol", OPTION_VALUE, "A"}, {"ulps", OPTION_INT, "N"},
       {"rename", OPTION_RAWS, "s/RE/TO/"}, EXCLUDE, FLAG("brief"), {"top", OPTION_INT, "N"},
       {"sort", OPTION_WORD, "max_abs|rms|rel|ulps|equal|cosine|key"}, FLAG("fold"), FLAG("raw")},
-     COMMAND_GIVES, .run = cmd_diff},
+     COMMAND_GIVES, .run = cmd_diff,
+     PAIRS(APART("fold", "brief", "--brief shows names, and --fold is about numbers: give one"))},
     {"hash", {{ARG_PATH, "CKPT...", false}, {ARG_PATHS, "GLOB...", true}},
      {EXCLUDE, FLAG("sha256"), {"verify", OPTION_PATH, "FILE"}, FLAG("all")}, COMMAND_GIVES,
-     .run = cmd_hash},
+     .run = cmd_hash,
+     PAIRS(APART("sha256", "verify",
+                "--verify knows the kind of hash by its length: leave --sha256 out"))},
     {"patch", {{ARG_PATHS, "A B", false}}, {{"out", OPTION_OUTPUT, "P"}, FLAG("chain")},
      COMMAND_GIVES, .run = cmd_patch},
     {"apply", {{ARG_PATHS, "P... A", false}},
      {{"out", OPTION_PATH, "B"}, FLAG("in-place"), {"shard-size", OPTION_RAW, "5G"},
       FLAG("weights-only"), FLAG("force")},
-     COMMAND_GIVES, .run = cmd_apply},
+     COMMAND_GIVES, .run = cmd_apply,
+     PAIRS(APART("out", "in-place", "--out or --in-place, not both"),
+           {"", {"out", "in-place"}, true, "nothing says where the result goes",
+            "--out B, or --in-place"})},
     {"type", .flags = COMMAND_GIVES | COMMAND_READS, cmd_call_function, .method = "type"},
     {"rank", .flags = COMMAND_GIVES | COMMAND_READS, cmd_call_function, .method = "rank"},
     {"num-workers", .flags = COMMAND_GIVES | COMMAND_READS, cmd_call_function,
@@ -130,7 +152,9 @@ const command command_table[] = {
     {"plot", {{ARG_VALUES, "EXPR...", false}},
      {FLAG("heat"), FLAG("hist"), FLAG("histogram"), FLAG("log"), {"title", OPTION_WORD, "T"},
       {"xlabel", OPTION_WORD, "T"}, {"ylabel", OPTION_WORD, "T"}, {"bins", OPTION_INT, "N"}},
-     COMMAND_PRINTS | COMMAND_DRAWS | COMMAND_READS, .run = cmd_plot},
+     COMMAND_PRINTS | COMMAND_DRAWS | COMMAND_READS, .run = cmd_plot,
+     PAIRS({"heat", {"hist", "histogram"}, false, "--heat and --hist do not go together", NULL},
+           {"bins", {"hist", "histogram"}, true, "--bins is for --hist", NULL})},
     {"write", {{ARG_VALUE, "VALUE", false}, {ARG_FILE, "FILE", false}}, .flags = COMMAND_WRITES,
      cmd_write},
     {"assert", {{ARG_EXPRS, "EXPR [, TEXT]", false}}, .run = cmd_assert},

@@ -186,6 +186,7 @@ static int set_rule(kv *store, const kv_rule *rule, const char *name, const kv_o
 {
     own_updater next = {0};
     TRY(updater_init_rule(&next, rule, params, nparams, e));
+    TRY(optimizer_check(next.optimizer, e));
     TRY(store_enter(store, e));
     int rc = refuse_rule(store, e);
     if (!rc && next.optimizer->clip_norm > 0)

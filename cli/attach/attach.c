@@ -658,9 +658,9 @@ static int print_json(const job_list *list, const job_entry *job, const rows *ra
             continue;
         TRY(add_job(&one, &list->items[i], true, e));
         json_begin(&w, NULL, '{');
-        TRY(record_row(&w, &one, 0, e));
+        TRY(rows_json_row(&w, &one, 0, e));
         if (job)
-            TRY(record_rows(&w, "ranks", ranks, e));
+            TRY(rows_json(&w, "ranks", ranks, e));
         json_end(&w, '}');
     }
     json_end(&w, ']');

@@ -150,10 +150,6 @@ static int hash_file(session *s, const ast *call, const word *path, choice *chos
 
 int cmd_hash(session *s, const ast *call, result *out, kv_err *e)
 {
-    const ast *sha256 = command_option_of(call, "sha256");
-    if (sha256 && command_option_of(call, "verify"))
-        return unit_err(s, sha256, e, KV_E_USAGE,
-                        "--verify knows the kind of hash by its length: leave --sha256 out");
     return choose_each(s, call, hash_file, false, out, e);
 }
 
@@ -244,12 +240,10 @@ static int read_options(session *s, const ast *call, diff_options *o, int32_t *t
     o->tolerance |= o->has_ulps;
     o->brief = command_option_of(call, "brief") != NULL;
     TRY(read_sort(s, call, o, by_key, out, e));
-    const char *other = command_option_of(call, "fold")               ? "fold"
-                        : command_option_of(call, "sort") && !*by_key ? "sort"
-                                                                      : NULL;
-    return o->brief && other
-               ? unit_err(s, command_option_of(call, other), e, KV_E_USAGE,
-                          "--brief shows names, and --%s is about numbers: give one", other)
+    const ast *sort = command_option_of(call, "sort");
+    return o->brief && sort && !*by_key
+               ? unit_err(s, sort, e, KV_E_USAGE,
+                          "--brief shows names, and --sort is about numbers: give one")
                : KV_OK;
 }
 

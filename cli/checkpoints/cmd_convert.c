@@ -490,13 +490,8 @@ static int save_patch_from(target *o, kv *store, checkpoint *a, kv_err *e)
 
 static int save_patch(target *o, kv *store, kv_err *e)
 {
-    static const char *const options[] = {"shard-size", "force"};
     const ast *node = command_option_of(o->call, "patch-from");
     own_checkpoint *a = NULL;
-    for (size_t i = 0; i < sizeof options / sizeof *options; i++)
-        if (command_option_of(o->call, options[i]))
-            return unit_err(o->s, o->call, e, KV_E_USAGE, "a patch is one file: no --%s",
-                            options[i]);
     TRY(choose_open(o->s, node, false, o->out, &a, e));
     TRY(patches_check_place(o->s, &o->to, a, e));
     return save_patch_from(o, store, a, e);

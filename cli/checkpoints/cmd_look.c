@@ -249,10 +249,6 @@ static int list_file(session *s, const ast *call, const word *path, choice *chos
 
 int cmd_ls(session *s, const ast *call, result *out, kv_err *e)
 {
-    const ast *places = command_option_of(call, "long");
-    if (places && command_option_of(call, "fold"))
-        return unit_err(s, places, e, KV_E_USAGE,
-                        "--long tells where each key stands, and --fold counts keys: give one");
     return choose_each(s, call, list_file, false, out, e);
 }
 

@@ -185,12 +185,6 @@ static int read_words(request *r, kv_err *e)
     const ast *in_place = command_option_of(o->call, "in-place");
     r->in_place = in_place != NULL;
     o->to = (word){.text = r->base.text, .at = command_option_of(o->call, "out")};
-    if (in_place && o->to.at)
-        return unit_err(o->s, o->to.at, e, KV_E_USAGE, "--out or --in-place, not both");
-    if (!in_place && !o->to.at) {
-        unit_err(o->s, o->call, e, KV_E_USAGE, "nothing says where the result goes");
-        return kv_err_hint(e, "--out B, or --in-place");
-    }
     if (in_place && strcmp(r->base.text, "-") == 0) {
         unit_err(o->s, r->base.at, e, KV_E_USAGE, "stdin has no place where it can be changed");
         return kv_err_hint(e, "--out B");

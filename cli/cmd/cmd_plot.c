@@ -202,8 +202,6 @@ static int take_options(session *s, const ast *call, const ast *to, plot *p, res
     p->log = command_option_of(call, "log") != NULL;
     if (bins && eval_int32(s, bins, "a count of bars", &p->bins, e))
         return e->code;
-    if (bins && p->style != PLOT_HIST)
-        return unit_err(s, bins, e, KV_E_USAGE, "--bins is for --hist");
     if (bins && (p->bins < 1 || p->bins > PLOT_BINS))
         return unit_err(s, bins, e, KV_E_VALUE, "a histogram has 1 to %d bars, not %d", PLOT_BINS,
                         (int)p->bins);
@@ -233,8 +231,6 @@ int cmd_plot(session *s, const ast *call, result *out, kv_err *e)
     bool heat = command_option_of(call, "heat");
     bool hist = command_option_of(call, "hist") || command_option_of(call, "histogram");
     own_plot p = {.style = heat ? PLOT_HEAT : hist ? PLOT_HIST : PLOT_LINES};
-    if (heat && hist)
-        return kv_err_set(e, KV_E_USAGE, "--heat and --hist do not go together");
     TRY(take_options(s, call, to, &p, out, e));
     for (uint32_t i = 0; i < values->n; i++)
         TRY(add_value(s, &p, values->kid[i], e));

@@ -405,20 +405,6 @@ static void tell_change(session *s, const char *what, const key_list *keys, kv *
 
 /* A key may have several arrays, which share its round. Pairs stand in the order of the keys. */
 
-static int since_check(session *s, const ast *call, kv_err *e)
-{
-    const ast *since = command_option_of(call, "since");
-    if (!since)
-        return KV_OK;
-    if (!command_option_of(call, "out")) {
-        unit_err(s, since, e, KV_E_USAGE, "--since needs --out, the arrays that hold the round");
-        return kv_err_hint(e, "none at first: pull KEYS --out w --since none -> r");
-    }
-    if (command_option_of(call, "ignore-sparse"))
-        return unit_err(s, since, e, KV_E_USAGE, "--since fills no row_sparse arrays");
-    return KV_OK;
-}
-
 /* A round as the store has it. */
 static int read_round(value v, int64_t *round, kv_err *e)
 {
@@ -570,7 +556,6 @@ int cmd_pull(session *s, const ast *call, result *out, kv_err *e)
     TRY(session_store(s, &store, e));
     TRY(command_priority(s, call, &how, e));
     TRY(sparse_flag(s, call, &how, e));
-    TRY(since_check(s, call, e));
     TRY(kv_pull(store, NULL, 0, NULL, NULL, e)); /* a store that has no pull says so */
     TRY(eval_keys(s, call->kid[0], &keys, e));
     how.ignored = &ignored;

@@ -65,26 +65,20 @@ int check_compression(const source *src, const ast *call, const map *types, kv_e
                                                                     : KV_OK;
 }
 
-/* set-optimizer --update leaves the endings of names that decay as they are. */
-static int check_update(const source *src, const ast *call, kv_err *e)
-{
-    bool update = command_option_of(call, "update") != NULL;
-    for (uint32_t i = 0; i < call->n && update; i++) {
-        const ast *kid = call->kid[i];
-        if (kid && kid->kind == STMT_OPTION && strcmp(kid->u.text, "decay-names") == 0)
-            return source_err(src, kid->pos, kid->end, e, KV_E_USAGE,
-                              "--decay-names is set with the optimizer, not changed later");
-    }
-    return KV_OK;
-}
-
 /* Checks that the optimizer has the given parameters: it is set in a new store, whose error counts.
  * Values may need variables, so they are checked when the command runs. */
 int check_params(const source *src, const ast *call, const map *types, kv_err *e)
 {
     const char *word = literal(call->kid[0]);
     own_store *store = NULL;
+    bool update = command_option_of(call, "update") != NULL;
     (void)types;
+    if (!update && !call->kid[0])
+        return source_err(src, call->pos, call->end, e, KV_E_USAGE,
+                          "set-optimizer needs a NAME, or --update");
+    if (update && call->kid[0])
+        return source_err(src, call->kid[0]->pos, call->kid[0]->end, e, KV_E_USAGE,
+                          "--update changes the optimizer in use: no name");
     TRY(word && optimizer_text(word) ? kv_create(NULL, NULL, 0, &store, e) : KV_OK);
     for (uint32_t i = 1; i < call->n && store; i++) {
         const ast *kid = call->kid[i];
@@ -104,7 +98,7 @@ int check_params(const source *src, const ast *call, const map *types, kv_err *e
         kv_err_hint(e, "help optimizer %s lists its parameters", word); /* unless one is close */
         return at(src, kid, e);
     }
-    return check_update(src, call, e);
+    return KV_OK;
 }
 
 int check_capability(const source *src, const ast *call, const map *types, kv_err *e)
@@ -530,18 +524,4 @@ int cmd_set_updater(session *s, const ast *call, result *out, kv_err *e)
         unit_at(s, what, e);
     rule_params_release(&p);
     return rc;
-}
-
-/* With --update: other parameters for the one in use. */
-int cmd_set_optimizer(session *s, const ast *call, result *out, kv_err *e)
-{
-    bool update = command_option_of(call, "update") != NULL;
-    if (update && call->kid[0])
-        return unit_err(s, call->kid[0], e, KV_E_USAGE,
-                        "--update changes the optimizer in use: no name");
-    if (update && command_option_of(call, "fresh"))
-        return unit_err(s, call, e, KV_E_USAGE, "--update keeps the states, --fresh drops them");
-    if (!update && !call->kid[0])
-        return unit_err(s, call, e, KV_E_USAGE, "set-optimizer needs a NAME, or --update");
-    return cmd_set_updater(s, call, out, e);
 }

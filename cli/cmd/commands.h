@@ -14,8 +14,8 @@ command_fn cmd_create, cmd_use, cmd_init, cmd_push, cmd_pull, cmd_pushpull, cmd_
     cmd_undo;
 
 /* cmd_updater.c */
-command_fn cmd_register, cmd_barrier, cmd_send_command, cmd_set_updater,
-    cmd_set_optimizer, cmd_save_states, cmd_load_states, cmd_set_gradient_compression;
+command_fn cmd_register, cmd_barrier, cmd_send_command, cmd_set_updater, cmd_save_states,
+    cmd_load_states, cmd_set_gradient_compression;
 
 /* cmd_info.c */
 command_fn cmd_list, cmd_info, cmd_rounds, cmd_vars, cmd_row_sparse_pull;

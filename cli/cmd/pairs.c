@@ -209,8 +209,6 @@ int pairs_outs(pairs *p, session *s, kv *store, const ast *call, const key_list 
 {
     const ast *ctx = command_option_of(call, "ctx"), *into = command_option_of(call, "out");
     own_value where = value_ctx((kv_ctx){0});
-    if (into && ctx)
-        return unit_err(s, into, e, KV_E_USAGE, "--out keeps the devices of its arrays: no --ctx");
     if (into)
         return pairs_into(p, s, into, keys, e);
     TRY(ctx ? eval_contexts(s, ctx, &where, e) : KV_OK);

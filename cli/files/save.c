@@ -187,25 +187,56 @@ static void parts_release(parts *p)
 
 /* ---- Making the parts ------------------------------------------------------------------------ */
 
+static int not_text(const char *path, kv_err *e)
+{
+    return kv_err_set(e, KV_E_DTYPE, "\"%s\" holds an array, and this is text: .txt takes it",
+                      path);
+}
+
 /* Adds the array of v; room was made. */
 static int add_array(parts *p, const char *path, value v, kv_err *e)
 {
-    if (v.kind == VALUE_TEXT)
-        return kv_err_set(e, KV_E_DTYPE, "\"%s\" holds an array, and this is text: .txt takes it",
-                          path);
+    TRY(v.kind == VALUE_TEXT ? not_text(path, e) : KV_OK);
     TRY(value_to_array(&p->arrays[p->n], v, e));
     p->n++;
     return KV_OK;
 }
 
-/* Adds the text that would be shown, without a limit of length. */
-static int add_text(session *s, parts *p, const result *r, kv_err *e)
+/* Adds the text that would be shown in a format, without a limit of length. */
+static int add_text(session *s, parts *p, const result *r, show_format format, kv_err *e)
 {
-    int64_t threshold = s->out.style.threshold;
+    const int64_t threshold = s->out.style.threshold;
+    const show_format shown = s->out.format;
     s->out.style.threshold = INT64_MAX;
+    s->out.format = format;
     int rc = show_result(s, &p->text, r, e);
     s->out.style.threshold = threshold;
+    s->out.format = shown;
+    p->kind = FILE_TEXT;
     return rc ? rc : buf_check(&p->text, e);
+}
+
+/* Adds a table, a line of JSON for each row. */
+static int add_lines(parts *p, const rows *r, kv_err *e)
+{
+    p->kind = FILE_TEXT;
+    for (int64_t i = 0; i * r->ncolumns < r->n; i++) {
+        json_writer w = {.out = &p->text};
+        json_begin(&w, NULL, '{');
+        TRY(rows_json_row(&w, r, i, e));
+        json_end(&w, '}');
+        buf_char(&p->text, '\n');
+    }
+    return buf_check(&p->text, e);
+}
+
+/* Returns true for a value that .json holds as --format json shows it, as an array is not. */
+static bool is_for_json(const result *r)
+{
+    const unsigned arrays = VALUE_NUMBERS | VALUE_BIT(VALUE_ARRAY);
+    return r->as_text
+               ? r->as_json || r->entries.columns
+               : !r->keys && r->v.kind != VALUE_NONE && (value_kinds(r->v, ~arrays) & ~arrays);
 }
 
 /* A value for a file that holds one array. */
@@ -248,7 +279,11 @@ static int make_parts(session *s, parts *p, const char *path, const result *r, k
 {
     file_kind kind = p->kind = file_kind_of(path);
     if (kind == FILE_TEXT)
-        return add_text(s, p, r, e);
+        return add_text(s, p, r, s->out.format, e);
+    if (kind == FILE_JSON && is_for_json(r))
+        return add_text(s, p, r, SHOW_JSON, e);
+    if (r->as_text && r->entries.columns && kind == FILE_NDJSON)
+        return add_lines(p, &r->entries, e);
     if (r->as_text && r->entries.columns && (kind == FILE_CSV || kind == FILE_TSV)) {
         if (p->append)
             return kv_err_set(
@@ -264,8 +299,7 @@ static int make_parts(session *s, parts *p, const char *path, const result *r, k
     int64_t n = list ? r->v.u.list->n : 1;
     const value *items = list ? r->v.u.list->items : &r->v;
     if (r->as_text)
-        return kv_err_set(e, KV_E_DTYPE, "\"%s\" holds an array, and this is text: .txt takes it",
-                          path);
+        return not_text(path, e);
     if (kind == FILE_SAFETENSORS && !r->keys && items != &r->v) {
         kv_err_set(e, KV_E_DTYPE, "the arrays in \"%s\" have names, those of a list have none",
                    path);
@@ -462,7 +496,7 @@ int save_result(session *s, const char *path, const result *r, bool append, kv_e
     int64_t n = 0, all = each ? r->nkeys : 1;
     if (strcmp(path, "-") == 0) {
         own_parts p = {0};
-        TRY(add_text(s, &p, r, e));
+        TRY(add_text(s, &p, r, s->out.format, e));
         return session_out(s, buf_text(&p.text), p.text.len, e);
     }
     if (marked && !r->keys && !r->has_key)

@@ -94,25 +94,6 @@ static int put_values(json_writer *w, const result *r, kv_err *e)
     return KV_OK;
 }
 
-int record_row(json_writer *w, const rows *table, int64_t row, kv_err *e)
-{
-    for (int i = 0; i < table->ncolumns; i++)
-        TRY(put_value(w, table->columns[i].name, table->cells[row * table->ncolumns + i], e));
-    return KV_OK;
-}
-
-int record_rows(json_writer *w, const char *name, const rows *table, kv_err *e)
-{
-    json_begin(w, name ? name : "entries", '[');
-    for (int64_t i = 0; i * table->ncolumns < table->n; i++) {
-        json_begin(w, NULL, '{');
-        TRY(record_row(w, table, i, e));
-        json_end(w, '}');
-    }
-    json_end(w, ']');
-    return KV_OK;
-}
-
 /* Rows of a name and a value, as one object. */
 static int put_object(json_writer *w, const char *name, const rows *table, kv_err *e)
 {
@@ -210,7 +191,8 @@ static int put_given(json_writer *w, const ast *node, const result *r, bool ok, 
         return put_value(w, "value", r->shown ? r->v : value_none(), e);
     int rc = r->summary.columns ? put_object(w, "about", &r->summary, e) : KV_OK;
     if (rc || r->entries.columns)
-        return rc ? rc : record_rows(w, r->entries_name, &r->entries, e);
+        return rc ? rc
+                  : rows_json(w, r->entries_name ? r->entries_name : "entries", &r->entries, e);
     if (r->as_json && r->shown) {
         size_t n = strlen(r->v.u.text);
         buf_put(json_field(w, "value"), r->v.u.text, n - 1); /* without its newline */

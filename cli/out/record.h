@@ -61,12 +61,6 @@ void record_error(session *s, const ast *node, const kv_err *e);
 /* With --json notes the keys that a command works on. */
 int record_keys(session *s, result *out, const kv_key *keys, int64_t n, kv_err *e);
 
-/* A row of a table as members of an object. */
-int record_row(json_writer *w, const rows *table, int64_t row, kv_err *e);
-
-/* The rows of a table as a field, a list of objects; name NULL: entries. */
-int record_rows(json_writer *w, const char *name, const rows *table, kv_err *e);
-
 /* ---- Errors as people read them, and exit codes ---- */
 
 /* Appends e as report_error writes it, and empties the session's details. */

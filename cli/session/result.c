@@ -378,6 +378,25 @@ static int show_json(json_writer *w, const char *name, value v, kv_err *e)
     return rc;
 }
 
+int rows_json_row(json_writer *w, const rows *r, int64_t row, kv_err *e)
+{
+    for (int i = 0; i < r->ncolumns; i++)
+        TRY(show_json(w, r->columns[i].name, r->cells[row * r->ncolumns + i], e));
+    return KV_OK;
+}
+
+int rows_json(json_writer *w, const char *name, const rows *r, kv_err *e)
+{
+    json_begin(w, name, '[');
+    for (int64_t i = 0; i * r->ncolumns < r->n; i++) {
+        json_begin(w, NULL, '{');
+        TRY(rows_json_row(w, r, i, e));
+        json_end(w, '}');
+    }
+    json_end(w, ']');
+    return KV_OK;
+}
+
 int show_value(session *s, buf *out, value v, bool repr, kv_err *e)
 {
     json_writer w = {.out = out};
@@ -519,24 +538,6 @@ static int show_dense(session *s, buf *out, const result *r, kv_err *e)
     return show_result(s, out, &all, e);
 }
 
-/* The rows of a table as --json has them: an array of objects, on a line. */
-static int show_rows_json(buf *out, const rows *table, kv_err *e)
-{
-    json_writer w = {.out = out};
-    json_begin(&w, NULL, '[');
-    for (int64_t i = 0; i < table->n; i++) {
-        const int column = (int)(i % table->ncolumns);
-        if (column == 0)
-            json_begin(&w, NULL, '{');
-        TRY(show_json(&w, table->columns[column].name, table->cells[i], e));
-        if (column == table->ncolumns - 1)
-            json_end(&w, '}');
-    }
-    json_end(&w, ']');
-    buf_char(out, '\n');
-    return KV_OK;
-}
-
 int show_result(session *s, buf *out, const result *r, kv_err *e)
 {
     int rc = KV_OK;
@@ -547,7 +548,9 @@ int show_result(session *s, buf *out, const result *r, kv_err *e)
     if (r->as_text && r->entries.columns && s->out.format == SHOW_CSV) {
         rc = rows_csv(out, &r->entries, ',', e);
     } else if (r->as_text && r->entries.columns && s->out.format == SHOW_JSON) {
-        rc = show_rows_json(out, &r->entries, e);
+        json_writer w = {.out = out};
+        rc = rows_json(&w, NULL, &r->entries, e);
+        buf_char(out, '\n');
     } else if (r->as_text) {
         buf_add(out, r->v.u.text);
     } else if (r->keys && s->out.format == SHOW_JSON) {

@@ -45,6 +45,10 @@ int rows_print(buf *out, const rows *r, kv_err *e);
  * empty cell; a cell with the separator, a quote or a line end in it is quoted. */
 int rows_csv(buf *out, const rows *r, char separator, kv_err *e);
 
+/* Writes the rows as a list of objects; or one row as members of an object. */
+int rows_json(json_writer *w, const char *name, const rows *r, kv_err *e);
+int rows_json_row(json_writer *w, const rows *r, int64_t row, kv_err *e);
+
 void rows_release(rows *r);
 #define own_rows OWN(rows_release) rows
 

@@ -64,6 +64,14 @@ typedef struct command_option {
     const char *value; /* as usage lines show it; NULL for a flag */
 } command_option;
 
+/* Options that do not go together, or that one needs. */
+typedef struct command_pair {
+    const char *option;    /* NULL ends the list; "": the command itself */
+    const char *others[2]; /* with needed one of these must stand beside it, else none may */
+    bool needed;
+    const char *why, *hint; /* of the error; hint NULL: it has none */
+} command_pair;
+
 /* One flag answers one question about a command. */
 enum {
     /* Its output. */
@@ -111,6 +119,7 @@ typedef struct command {
      * store types that the texts register, or NULL when there may be any others. The error has the
      * place of the word. */
     int (*check)(const source *src, const ast *call, const map *types, kv_err *e);
+    const command_pair *pairs; /* (optional) checked at the same time */
     /* (optional) The function of the store in use that cmd_call_store calls. */
     int (*on_store)(kv *store, kv_err *e);
 } command;

@@ -20,7 +20,7 @@ int safe_write(const session *s, const char *path, kv_err *e)
     if (strcmp(path, "-") == 0)
         return KV_OK;
     if (session_is_state(s, path)) {
-        kv_err_set(e, KV_E_USAGE, "\"%s\" is the file of -s", path);
+        kv_err_set(e, KV_E_USAGE, "\"%s\" is the file of the store", path);
         return kv_err_hint(e, "commit --disk writes it");
     }
     if (!s->safe)

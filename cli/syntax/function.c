@@ -225,12 +225,15 @@ int64_t function_takes(const ast *def, const ast *call, int64_t i)
     return name ? -1 : i;
 }
 
-/* Whether one of the first n arguments goes to the parameter. */
+/* Whether one of the first n arguments goes to the parameter. It compares one name with each, as
+ * function_takes of each would make the check of a long call cubic. */
 static bool is_matched(const ast *def, const ast *call, int64_t n, int64_t parameter)
 {
-    for (int64_t i = 0; i < n; i++)
-        if (function_takes(def, call, i) == parameter)
+    for (int64_t i = 0; i < n; i++) {
+        const char *name = ast_argument_name(call, i);
+        if (name ? strcmp(name, def->kid[parameter + 1]->u.text) == 0 : i == parameter)
             return true;
+    }
     return false;
 }
 

@@ -459,6 +459,21 @@ static int check_updater(checker *c, const ast *name, const char *what)
                        name->u.text);
 }
 
+static int check_pairs(checker *c, const ast *node)
+{
+    const command *cmd = node->u.other;
+    for (const command_pair *p = cmd->pairs; p && p->option; p++) {
+        const ast *at = *p->option ? command_option_of(node, p->option) : node;
+        bool has = command_option_of(node, p->others[0]) ||
+                   (p->others[1] && command_option_of(node, p->others[1]));
+        if (!at || has == p->needed)
+            continue;
+        source_err(&c->u->src, at->pos, at->end, c->e, KV_E_USAGE, "%s", p->why);
+        return p->hint ? kv_err_hint(c->e, "%s", p->hint) : KV_E_USAGE;
+    }
+    return KV_OK;
+}
+
 static int check_command(checker *c, const ast *node)
 {
     const command *cmd = node->u.other;
@@ -468,7 +483,8 @@ static int check_command(checker *c, const ast *node)
         if (cmd->args[i].kind == ARG_RULE && node->kid[i] &&
             check_updater(c, node->kid[i], cmd->name + strlen("set-")))
             goto failed;
-    if (!cmd->check || cmd->check(&c->u->src, node, types_known ? &c->types : NULL, c->e) == KV_OK)
+    if (check_pairs(c, node) == KV_OK &&
+        (!cmd->check || !cmd->check(&c->u->src, node, types_known ? &c->types : NULL, c->e)))
         return KV_OK;
 failed:
     hint_variable(&c->u->src, node, is_variable, c, c->e);

@@ -63,7 +63,8 @@ typedef struct reading {
     int64_t visits, names, names_bytes;
     int arrays;  /* the file of the data of NumPy's arrays; -1: there are none yet */
     buf objects; /* objects that only Python can make, and where */
-    int64_t nobjects;
+    int64_t nobjects;     /* of them and of keys that give no name */
+    const char *nameless; /* the first dict that has such keys */
     const char *object;   /* of the whole: its class, where the root is one */
     const char *readable; /* the first part that has tensors, and no object */
     bool model;           /* that is the model of a training */
@@ -150,8 +151,10 @@ static int add_entry(reading *r, const char *type, const char *value, kv_err *e)
 }
 
 /* Notes that a value at the path is what only Python can make. */
-static int add_unmade(reading *r, const char *shown, kv_err *e)
+static int add_object(reading *r, pickle_ref class, kv_err *e)
 {
+    char name[GLOBAL_MAX];
+    const char *shown = *torch_name_of(&r->p, class, name) ? name : "Python object";
     if (r->path.len == 0)
         r->object = arena_text(&r->memory, shown, strlen(shown), e);
     if (r->path.len == 0 && !r->object)
@@ -160,13 +163,6 @@ static int add_unmade(reading *r, const char *shown, kv_err *e)
         buf_printf(&r->objects, "%s%.*s is a %.*s", r->objects.len ? ", " : "",
                    SHOWN(r->path.len ? buf_text(&r->path) : "the file"), SHOWN(shown));
     return buf_check(&r->objects, e);
-}
-
-static int add_object(reading *r, pickle_ref class, kv_err *e)
-{
-    char name[GLOBAL_MAX];
-    torch_name_of(&r->p, class, name);
-    return add_unmade(r, *name ? name : "Python object", e);
 }
 
 /* A value that is not a container. */
@@ -531,18 +527,53 @@ static int look_at_part(reading *r, pickle_ref key, int64_t tensors, int64_t obj
     return r->readable ? KV_OK : KV_E_MEMORY;
 }
 
+/* Refuses a text and a number, bool or none as keys of one name, such as "1" and 1. */
+static int check_keys(const reading *r, pickle_ref ref, kv_err *e)
+{
+    const pickle *p = &r->p;
+    own_arena texts = {0};
+    own_mem named *names = NULL;
+    int64_t n = 0, cap = 0, ntexts = 0;
+    pickle_ref key, value;
+    for (uint32_t link = pickle_first(p, ref);
+         pickle_next(p, &link, &key) && pickle_next(p, &link, &value); n++)
+        ntexts += pickle_at(p, key)->kind == PICKLE_TEXT;
+    if (ntexts == 0 || ntexts == n) /* as most dicts */
+        return KV_OK;
+    n = 0;
+    for (uint32_t link = pickle_first(p, ref);
+         pickle_next(p, &link, &key) && pickle_next(p, &link, &value);) {
+        own_buf text = {0};
+        if (!torch_key_text(p, key, &text))
+            continue;
+        TRY(buf_check(&text, e));
+        TRY(mem_grow(&names, &cap, n + 1, sizeof *names, e));
+        if (!(names[n++].name = arena_text(&texts, buf_text(&text), text.len, e)))
+            return KV_E_MEMORY;
+    }
+    const char *twice = named_sort(names, n);
+    return !twice ? KV_OK
+                  : file_bad(e, KV_E_VALUE, checkpoint_file(r->c, r->file),
+                             "the keys \"%.*s\" and %.*s%s%.*s give one name", SHOWN(twice),
+                             SHOWN(twice), r->path.len ? " of " : "", SHOWN(buf_text(&r->path)));
+}
+
 static int visit_pairs(reading *r, pickle_ref ref, int depth, kv_err *e)
 {
     const pickle *p = &r->p;
     size_t path = r->path.len;
     pickle_ref key, value;
     uint32_t link = pickle_first(p, ref);
+    TRY(check_keys(r, ref, e));
     while (pickle_next(p, &link, &key) && pickle_next(p, &link, &value)) {
         int64_t tensors = r->c->ntensors, objects = r->nobjects;
         buf_add(&r->path, path ? "." : "");
         if (!torch_key_text(&r->p, key, &r->path)) {
             back_to(r, path);
-            TRY(add_unmade(r, "dict with a key that gives no name", e));
+            r->nobjects++;
+            if (!r->nameless &&
+                !(r->nameless = arena_text(&r->memory, buf_text(&r->path), path, e)))
+                return KV_E_MEMORY;
             continue;
         }
         TRY(visit_below(r, value, path, depth, e));
@@ -670,8 +701,9 @@ static int visit(reading *r, pickle_ref ref, int depth, kv_err *e)
 
 /* ---- A part ---------------------------------------------------------------------------------- */
 
-/* The value at a path of keys; keys may have dots in them. false: there is none. */
-static bool find_part(reading *r, pickle_ref at, const char *path, int depth, pickle_ref *out)
+/* The value at a path of keys; keys may have dots in them. false: there is none, or an error. */
+static bool find_part(reading *r, pickle_ref at, const char *path, int depth, pickle_ref *out,
+                      kv_err *e)
 {
     const pickle *p = &r->p;
     pickle_ref dicts[2];
@@ -683,12 +715,14 @@ static bool find_part(reading *r, pickle_ref at, const char *path, int depth, pi
         if (wanted >= pickle_at(p, at)->n || end == path || (*end && *end != '.'))
             return false;
         *out = pickle_item(p, at, (uint32_t)wanted);
-        return !*end || find_part(r, *out, end + 1, depth + 1, out);
+        return !*end || find_part(r, *out, end + 1, depth + 1, out, e);
     }
     for (int i = 0; i < n && !found; i++) {
         pickle_ref key, value;
         uint32_t link = pickle_first(p, dicts[i]);
-        while (!found && pickle_next(p, &link, &key) && pickle_next(p, &link, &value)) {
+        if (check_keys(r, dicts[i], e))
+            return false;
+        while (!found && !e->code && pickle_next(p, &link, &key) && pickle_next(p, &link, &value)) {
             own_buf text = {0};
             if (!torch_key_text(p, key, &text) || text.failed ||
                 strncmp(path, buf_text(&text), text.len) != 0)
@@ -696,7 +730,7 @@ static bool find_part(reading *r, pickle_ref at, const char *path, int depth, pi
             if ((found = path[text.len] == '\0'))
                 *out = value;
             else if (path[text.len] == '.')
-                found = find_part(r, value, path + text.len + 1, depth + 1, out);
+                found = find_part(r, value, path + text.len + 1, depth + 1, out, e);
         }
     }
     return found;
@@ -734,8 +768,12 @@ static int refuse_objects(reading *r, kv_err *e)
         return kv_err_hint(e, "torch.save(model.state_dict(), FILE) writes what is read"),
                KV_E_FORMAT;
     }
-    file_bad(e, KV_E_FORMAT, path, "%s%s, which only Python can make", buf_text(&r->objects),
-             more > 0 ? " and others" : "");
+    if (r->objects.len)
+        file_bad(e, KV_E_FORMAT, path, "%s%s, which only Python can make", buf_text(&r->objects),
+                 more > 0 ? " and others" : "");
+    else
+        file_bad(e, KV_E_FORMAT, path, "%.*s has a key that gives no name",
+                 SHOWN(*r->nameless ? r->nameless : "its dict"));
     if (r->readable && !r->c->part)
         kv_err_hint(e, "%s#%.*s reads the tensors of %.*s only", path, SHOWN(r->readable),
                     SHOWN(r->readable));
@@ -768,8 +806,8 @@ static int read_tree(reading *r, kv_err *e)
     checkpoint *c = r->c;
     pickle_ref root = r->p.root;
     int64_t tensors = c->ntensors;
-    if (c->part && !find_part(r, r->p.root, c->part, 0, &root))
-        return no_part(r, r->p.root, e);
+    if (c->part && !find_part(r, r->p.root, c->part, 0, &root, e))
+        return e->code ? e->code : no_part(r, r->p.root, e);
     TRY(name_root(r, root, e));
     TRY(visit(r, root, 0, e));
     if (r->nobjects)

@@ -367,6 +367,8 @@ int optimizer_change(optimizer *o, const kv_opt *params, int n, kv_err *e)
     }
     int rc = bind(&next, params, n, e);
     o->memory = next.memory; /* grew, also when something was refused */
+    if (!rc && (rc = optimizer_check(&next, e)))
+        params_unref(next.params);
     if (rc)
         return rc;
     drop_made(o, vary(o, next.params->values));
@@ -625,7 +627,9 @@ int builtin_rule(kv_rule **out, const char *name, kv_err *e)
         if (strcasecmp(t->name, name) != 0)
             continue;
         snprintf(file, sizeof file, "%s.kvu", t->name);
-        return kv_rule_new(out, t->text, file, 1, 1, e);
+        TRY(kv_rule_new(out, t->text, file, 1, 1, e));
+        (*out)->builtin = true;
+        return KV_OK;
     }
     kv_err_set(e, KV_E_USAGE, "there is no optimizer `%s`", name);
     suggest near = {.word = name, .by_first_letters = true};

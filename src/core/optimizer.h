@@ -25,6 +25,7 @@
 
 struct kv_rule {
     int64_t refs; /* atomic */
+    bool builtin; /* of an optimizer of the library */
     char *text, *file;
     source src;   /* borrows both */
     arena memory; /* of the tree */
@@ -155,7 +156,7 @@ int optimizer_new(optimizer **out, const kv_rule *rule, const kv_opt *params, in
 void optimizer_free(optimizer *o);
 
 /* Changes parameters of one in use; counts, schedule progress and states stay. lr_mult, wd_mult and
- * names take the place of the whole table. On an error nothing changed. */
+ * names take the place of the whole table. On an error, of optimizer_check too, nothing changed. */
 int optimizer_change(optimizer *o, const kv_opt *params, int n, kv_err *e);
 
 /* Gives the multipliers and the name of key `from` to key `to`, whose own are dropped. Errors: key
@@ -175,6 +176,10 @@ void optimizer_reads_text(const optimizer *o, buf *out);
 
 /* The learning rate of the last update, before multipliers. */
 double optimizer_rate(const optimizer *o);
+
+/* Refuses parameters of an optimizer of the library with which each update would `fail`, as far as
+ * all keys have the same rates. Error: value. */
+int optimizer_check(const optimizer *o, kv_err *e);
 
 /* The form of the array of state i of a key, or of the float32 master for i = -1; shape lives as
  * long as the slot's array. */

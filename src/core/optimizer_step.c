@@ -48,6 +48,32 @@ double optimizer_rate(const optimizer *o)
     return base_rate(o, &d);
 }
 
+int optimizer_check(const optimizer *o, kv_err *e)
+{
+    host numbers[PLAN_MAX_STATES] = {{0}};
+    const optimizer_params *p = o->params;
+    if (!o->rule->builtin || o->scheduled || p->names.n || p->lr_mult.n || p->wd_mult.n)
+        return KV_OK;
+    kv_err why = {0};
+    rule_update u;
+    const double rate = optimizer_rate(o);
+    const rule_given g = {.t = 1,
+                          .lr = rate,
+                          .base_lr = rate,
+                          .wd = host_number(rule_value(&o->binding, RULE_WD)),
+                          .dtype = KV_FLOAT32,
+                          .row = 1,
+                          .size = 1,
+                          .numbers = numbers};
+    int rc = rule_case_make(&o->binding, &g, false, &u, NULL, &why);
+    if (rc == KV_OK)
+        rule_update_release(&u);
+    if (rc != KV_E_VALUE || why.line > 0) /* it may be one of this key, or of its first update */
+        return KV_OK;
+    *e = why;
+    return rc;
+}
+
 /* Sets key, name, count and rates of the next update of a slot. */
 static void give_rates(const optimizer *o, optimizer_draft *d, const slot *s, rule_given *g)
 {

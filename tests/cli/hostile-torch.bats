@@ -38,6 +38,11 @@ pt('class.pt',dict_of(b'ctorch._tensor\n_rebuild_from_type_v2\n(NNNtR'))
 pt('long.pt',b'\x80\x02X\xff\xff\xff\x7fab.')
 pt('proto0.pt',b'(dp0\n.')
 pt('shared.pt',b'\x80\x02}('+s('a')+tensor('0',4,0,(4,),(1,))+s('b')+tensor('0',4,1,(2,),(2,))+b'u.',{'0':struct.pack('<4f',1,2,3,4)})
+# keys that are one name, and one of them is not a text
+for name, first, second in (('true', s('True'), b'\x88'), ('none', s('None'), b'N'), ('1.5', s('1.5'), b'G' + struct.pack('>d', 1.5)), ('1', s('1'), i(1))):
+    one, two = tensor('0', 4, 0, (2,), (1,)), tensor('0', 4, 2, (2,), (1,))
+    pt(f'key-{name}.pt', b'\x80\x02}(' + first + one + second + two + b'u.')
+    pt(f'keys-{name}.pt', b'\x80\x02}' + s('a') + b'}(' + first + b'}' + s('x') + one + b's' + second + b'}' + s('y') + two + b'sus.')
 # the data of the first member reach into the second one
 pt('over.pt', dict_of(tensor('0', 4, 0, (4,), (1,))), {'0': bytes(16), '1': bytes(160)})
 d = bytearray(open('over.pt', 'rb').read())
@@ -75,6 +80,15 @@ refused()
     refused slash.pt 'tensor "w" has a storage that is not in the archive'
     refused over.pt 'members overlap at byte 242'
     gives '[1. 2. 3. 4.] [2. 4.]' kvctl -c 'print @shared.pt#a, @shared.pt#b'
+}
+
+@test "hostile files of PyTorch: two keys of one name" {
+    make_files
+    for name in True None 1.5 1; do
+        mentions -3 "error[value]: key-${name,,}.pt: the keys \"$name\" and $name give one name" kvctl ls "key-${name,,}.pt"
+        mentions -3 "error[value]: key-${name,,}.pt: the keys \"$name\" and $name give one name" kvctl ls "key-${name,,}.pt#$name"
+        mentions -3 "error[value]: keys-${name,,}.pt: the keys \"$name\" and $name of a give one name" kvctl ls "keys-${name,,}.pt"
+    done
 }
 
 @test "hostile files of PyTorch: nothing is called" {

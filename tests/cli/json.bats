@@ -78,6 +78,20 @@ load help
         kvctl --format json -c 'init a,b [ones(2), zeros(1)]; list; save m.safetensors; hash m.safetensors'
 }
 
+@test "json: a table or a value in a .json file is what --format json shows" {
+    kvctl -s m.safetensors -c 'init a,b [ones(2), zeros(1)]'
+    for call in list info vars rounds 'stat m.safetensors' 'ls m.safetensors m.safetensors' type 'help --json' \
+        '"a"' '{"a": ones(2), "b": None}' '[ones(2), "x"]' 'keys()' '[]' 'cpu(0)'; do
+        setup="init a,b [ones(2), zeros(1)]; n = \"x\""
+        kvctl --format json -c "$setup; $call" >shown
+        gives "$(cat shown)" sh -c 'kvctl -c "$1 > o.json" && cat o.json' - "$setup; $call"
+    done
+    gives $'{"key":"a"}\n{"key":"b"}\n{"key":"a"}\n{"key":"b"}' \
+        sh -c 'kvctl -c "init a,b [ones(2), zeros(1)]; list >> o.ndjson; list >> o.ndjson" && cat o.ndjson'
+    run -1 kvctl -c 'check m.safetensors > o.json'
+    mentions '"key":"b"' cat o.json
+}
+
 @test "json: Ctrl-C has a record" {
     kvctl --json -q -c '!touch begun
 while true { x = 1 }' >out &

@@ -88,7 +88,7 @@ no/m.safetensors|5|cannot write "no/m.safetensors"
 m.npz --dtype bf16|3|error[dtype]
 x.safetensors --shard-size 5G|2|error[usage]
 END
-    mentions -2 '"m.safetensors" is the file of -s' kvctl -s m.safetensors -c 'push a ones(4); save m.safetensors --dtype f16'
+    mentions -2 '"m.safetensors" is the file of the store' kvctl -s m.safetensors -c 'push a ones(4); save m.safetensors --dtype f16'
     run -4 kvctl --safe -c 'init 3 1; save s.safetensors *'
     run -0 kvctl --dry-run -c 'init 3 1; save s.safetensors --dtype f16; save m/'
     assert_output $'dry run: would write s.safetensors\ndry run: would write m/\ndry run: without a state file; kv would hold:\n  new      3: float32 ()'
@@ -124,7 +124,7 @@ END
         assert_output --partial "$said"
     done <<'END'
 save s.kvs|3|error[value]: the store holds no keys
-init 3 1; commit --disk; save w.kvs|2|"w.kvs" is the file of -s
+init 3 1; commit --disk; save w.kvs|2|"w.kvs" is the file of the store
 init 4 1; save x.npy|2|"x.npy" is the name of a NumPy file, which keeps no store
 init 4 1; save m.pt|2|"m.pt" is the name of a PyTorch file, which keeps no store
 init 4 1; save M.NPZ|2|"M.NPZ" is the name of a NumPy file, which keeps no store

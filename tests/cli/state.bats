@@ -970,10 +970,11 @@ trains_on()
 @test "state: a redirect does not write over the file of -s" {
     kvctl -s st.safetensors -c 'create; init w ones(2); init v zeros(1); set-optimizer sgd; push w ones(2)'
     cp st.safetensors before.safetensors
-    mentions -2 '"st.safetensors" is the file of -s' kvctl -s st.safetensors -c 'pull w > st.safetensors'
+    mentions -2 '"st.safetensors" is the file of the store' kvctl -s st.safetensors -c 'pull w > st.safetensors'
+    mentions -2 '"st.safetensors" is the file of the store' env KVCTL_STORE=st.safetensors kvctl -c 'pull w > st.safetensors'
     local command
     for command in 'convert before.safetensors' 'merge average before.safetensors --out'; do
-        mentions -2 '"st.safetensors" is the file of -s' kvctl -s st.safetensors -c "$command st.safetensors"
+        mentions -2 '"st.safetensors" is the file of the store' kvctl -s st.safetensors -c "$command st.safetensors"
     done
     cmp st.safetensors before.safetensors
 }

@@ -680,7 +680,7 @@ static void check_async_refused(void)
     init(s, key, filled(KV_FLOAT32, 2, 3, 1));
     MUST(kv_push(s, &key, 1, &a, NULL, &why) == KV_E_VALUE);
     MUST(strcmp(why.text, "a push to a store of type \"dist_async\" needs an optimizer") == 0);
-    OK(kv_set_optimizer(s, "sgld", &(kv_opt){"learning_rate", "0"}, 1, &e));
+    OK(kv_set_optimizer(s, "sgld", &(kv_opt){"lr_mult", "3=0"}, 1, &e));
     push(s, key, filled(KV_FLOAT32, 2, 3, 1));
     why = (kv_err){0};
     MUST(kv_wait(s, &why) == KV_E_VALUE && why.has_key && why.key_id == 3);
