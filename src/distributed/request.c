@@ -758,8 +758,8 @@ static int64_t too_many(const worker *w, int64_t bytes)
 /* Returns true if this rank still has to push the key for which another one was seen to wait. */
 static bool is_still_behind(const worker *w)
 {
-    int64_t slot = w->missed.slot;
-    return slot >= 0 && slot < w->store->slots.n && w->keys[slot].pushes == w->missed.pushes;
+    int64_t i = w->missed.slot;
+    return i >= 0 && i < w->store->slots.n && w->keys[i].pushes == w->missed.pushes;
 }
 
 void backpressure_wait(worker *w, int64_t bytes)
