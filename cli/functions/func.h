@@ -16,13 +16,12 @@ function_fn func_ones, func_full, func_arange, func_linspace, func_array, func_a
 
 /* func_shape.c: facts of arrays, axes, joins, elements by their indices */
 function_fn func_shape, func_len, func_dtype, func_ctx, func_in_shape, func_transpose,
-    func_join_arrays, func_split_array, func_repeat, func_tile, func_take, func_nonzero,
-    func_bincount, func_ndim, func_size, func_ravel, func_squeeze, func_expand_dims, func_swapaxes,
-    func_moveaxis, func_flip;
+    func_join_arrays, func_split_array, func_repeat, func_tile, func_take, func_nonzero, func_ndim,
+    func_size, func_ravel, func_squeeze, func_expand_dims, func_flip;
 
 /* func_reduce.c: one number of many; the order of elements, and running sums */
-function_fn func_sum, func_reduce, func_any_all, func_extreme, func_norm, func_dot,
-    func_array_equal, func_isinf, func_allclose, func_sort, func_unique, func_quantile, func_cumsum;
+function_fn func_sum, func_reduce, func_any_all, func_extreme, func_norm, func_dot, func_allclose,
+    func_sort, func_unique, func_quantile, func_cumsum;
 
 /* func_list.c: lists, tuples and dicts */
 function_fn func_append, func_extend, func_insert, func_pop, func_index, func_count, func_remove,
@@ -32,9 +31,8 @@ function_fn func_append, func_extend, func_insert, func_pop, func_index, func_co
 int func_file_keys(function_args *args, const char *pattern, value *out, kv_err *e);
 
 /* func_text.c: texts, as Python has them */
-function_fn func_find, func_has_end, func_replace, func_strip, func_zfill, func_change_case,
-    func_isdigit, func_ord, func_chr, func_format, func_split, func_rsplit, func_splitlines,
-    func_join, func_re_match, func_re_sub;
+function_fn func_find, func_has_end, func_replace, func_strip, func_change_case, func_ord, func_chr,
+    func_format, func_split, func_join, func_re_match, func_re_sub;
 /* count() and index() of a text; those of lists have the same names. */
 function_fn text_count, text_index;
 

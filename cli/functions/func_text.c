@@ -159,19 +159,10 @@ static int64_t piece_find(piece p, piece what, int64_t from)
     return found ? found - p.text : -1;
 }
 
-/* The last one that ends at or before end. */
-static int64_t piece_find_last(piece p, piece what, int64_t end)
-{
-    for (int64_t at = end - what.n; at >= 0; at--)
-        if (memcmp(p.text + at, what.text, (size_t)what.n) == 0)
-            return at;
-    return -1;
-}
-
 /* ---- Finding ---- */
 
-/* find and rfind: the character at which a text is found between the characters start and end,
- * which may be negative, or -1. */
+/* The character at which a text is found between the characters start and end, which may be
+ * negative, or -1. */
 int func_find(function_args *args, value *out, kv_err *e)
 {
     piece text, what;
@@ -187,8 +178,7 @@ int func_find(function_args *args, value *out, kv_err *e)
     if (start <= end) {
         from = text_byte_of(args->v[0], start);
         piece part = {text.text + from, text_byte_of(args->v[0], end) - from};
-        at = FUNCTION_VARIANT(args) ? piece_find_last(part, what, part.n)
-                                    : piece_find(part, what, 0);
+        at = piece_find(part, what, 0);
     }
     *out = value_int(at < 0 ? -1 : utf8_count(text.text, (size_t)(from + at)));
     return KV_OK;
@@ -308,20 +298,6 @@ int func_strip(function_args *args, value *out, kv_err *e)
     return value_text_new(out, text.text + from, (size_t)(text.n - from), e);
 }
 
-int func_zfill(function_args *args, value *out, kv_err *e)
-{
-    piece text;
-    int64_t width;
-    buf made = {0};
-    TRY(text_of(args, &text, e));
-    TRY(function_int(args->v[1], "a width", &width, e));
-    int64_t sign = text.n > 0 && (*text.text == '+' || *text.text == '-');
-    buf_put(&made, text.text, (size_t)sign);
-    buf_repeat(&made, '0', width - text_length(args->v[0]));
-    buf_put(&made, text.text + sign, (size_t)(text.n - sign));
-    return value_text_take(out, &made, KV_OK, e);
-}
-
 /* ---- Letters ---- */
 
 /* Appends c as a large or small letter; *cased says whether it is a letter that has both. */
@@ -369,26 +345,6 @@ int func_change_case(function_args *args, value *out, kv_err *e)
     return value_text_take(out, &made, rc, e);
 }
 
-/* Digits of other scripts, and raised ones, stand behind U+065F, or in Latin-1 before U+00C0. */
-int func_isdigit(function_args *args, value *out, kv_err *e)
-{
-    piece text;
-    bool unknown = false;
-    TRY(text_of(args, &text, e));
-    *out = value_bool(text.n > 0);
-    for (int64_t at = 0, bytes; at < text.n; at += bytes) {
-        uint32_t c = piece_character(text, at, &bytes);
-        bool other = c >= 0x660 || (c >= 0x80 && c < 0xc0);
-        unknown |= other;
-        if (!other && (c < '0' || c > '9'))
-            *out = value_bool(false);
-    }
-    if (unknown && out->u.integer)
-        return kv_err_set(e, KV_E_UNSUPPORTED, "isdigit() knows the digits 0 to 9, not `%.40s`",
-                          text.text);
-    return KV_OK;
-}
-
 int func_ord(function_args *args, value *out, kv_err *e)
 {
     piece text;
@@ -430,47 +386,29 @@ static int64_t past(piece text, int64_t at, bool blanks)
     return at;
 }
 
-/* The same backwards: the byte at which they begin. */
-static int64_t before(piece text, int64_t end, bool blanks)
+/* Words between blanks. */
+static int split_words(value_stack *parts, piece text, int64_t most, kv_err *e)
 {
-    int64_t bytes;
-    while (end > 0) {
-        int64_t at = piece_last(text, end);
-        if (letter_is_space(piece_character(text, at, &bytes)) != blanks)
-            break;
-        end = at;
+    int64_t from = past(text, 0, true);
+    for (; from < text.n && most != 0; most -= most > 0) {
+        int64_t end = past(text, from, false);
+        TRY(add_part(parts, text, from, end, e));
+        from = past(text, end, true);
     }
-    return end;
+    return from < text.n ? add_part(parts, text, from, text.n, e) : KV_OK;
 }
 
-/* Words between blanks, from the begin on or from the end. */
-static int split_words(value_stack *parts, piece text, int64_t most, bool last, kv_err *e)
+static int split_at(value_stack *parts, piece text, piece sep, int64_t most, kv_err *e)
 {
-    int64_t from = last ? 0 : past(text, 0, true), to = last ? before(text, text.n, true) : text.n;
-    for (; from < to && most != 0; most -= most > 0) {
-        int64_t at = last ? before(text, to, false) : from;
-        int64_t end = last ? to : past(text, from, false);
-        TRY(add_part(parts, text, at, end, e));
-        from = last ? 0 : past(text, end, true);
-        to = last ? before(text, at, true) : text.n;
+    int64_t from = 0, at;
+    for (; most != 0 && (at = piece_find(text, sep, from)) >= 0; most -= most > 0) {
+        TRY(add_part(parts, text, from, at, e));
+        from = at + sep.n;
     }
-    return from < to ? add_part(parts, text, from, to, e) : KV_OK;
+    return add_part(parts, text, from, text.n, e);
 }
 
-static int split_at(value_stack *parts, piece text, piece sep, int64_t most, bool last, kv_err *e)
-{
-    int64_t from = 0, to = text.n, at;
-    for (; most != 0; most -= most > 0) {
-        if ((at = last ? piece_find_last(text, sep, to) : piece_find(text, sep, from)) < 0)
-            break;
-        TRY(add_part(parts, text, last ? at + sep.n : from, last ? to : at, e));
-        from = last ? 0 : at + sep.n;
-        to = last ? at : text.n;
-    }
-    return add_part(parts, text, from, to, e);
-}
-
-static int split(function_args *args, value by, value max, bool last, value *out, kv_err *e)
+static int split(function_args *args, value by, value max, value *out, kv_err *e)
 {
     piece text, sep = {0};
     int64_t most = -1;
@@ -481,12 +419,8 @@ static int split(function_args *args, value by, value max, bool last, value *out
     TRY(max.kind == VALUE_NONE ? KV_OK : function_int(max, "maxsplit", &most, e));
     if (!words && sep.n == 0)
         return kv_err_set(e, KV_E_VALUE, "a text cannot be split at an empty text");
-    TRY(words ? split_words(&parts, text, most, last, e)
-              : split_at(&parts, text, sep, most, last, e));
-    TRY(value_stack_take(out, &parts, KV_OK, e));
-    if (last)
-        list_reverse(*out);
-    return KV_OK;
+    TRY(words ? split_words(&parts, text, most, e) : split_at(&parts, text, sep, most, e));
+    return value_stack_take(out, &parts, KV_OK, e);
 }
 
 /* split(text, sep, maxsplit) has the name of split(a, parts, axis). */
@@ -497,8 +431,7 @@ int func_split(function_args *args, value *out, kv_err *e)
         return kv_err_set(e, KV_E_USAGE, "split() of a text has %s twice here",
                           given[3] ? "sep" : "maxsplit");
     if (args->v[0].kind == VALUE_TEXT)
-        return split(args, args->v[args->given[3] ? 3 : 1], args->v[args->given[4] ? 4 : 2], false,
-                     out, e);
+        return split(args, args->v[given[3] ? 3 : 1], args->v[given[4] ? 4 : 2], out, e);
     if (!args->given[1])
         return kv_err_set(e, KV_E_USAGE, "split() of an array needs a number of parts");
     if (given[3] || given[4])
@@ -506,28 +439,6 @@ int func_split(function_args *args, value *out, kv_err *e)
                           given[3] ? "sep" : "maxsplit");
     TRY(value_to_array(&args->array, args->v[0], e));
     return func_split_array(args, out, e);
-}
-
-int func_rsplit(function_args *args, value *out, kv_err *e)
-{
-    return split(args, args->v[1], args->v[2], true, out, e);
-}
-
-int func_splitlines(function_args *args, value *out, kv_err *e)
-{
-    piece text;
-    own_stack lines = {0};
-    int64_t begin = 0, bytes;
-    TRY(text_of(args, &text, e));
-    for (int64_t at = 0; at < text.n; at += bytes) {
-        if (!letter_ends_line(piece_character(text, at, &bytes)))
-            continue;
-        TRY(add_part(&lines, text, begin, at, e));
-        bytes += text.text[at] == '\r' && at + 1 < text.n && text.text[at + 1] == '\n';
-        begin = at + bytes;
-    }
-    TRY(begin < text.n ? add_part(&lines, text, begin, text.n, e) : KV_OK);
-    return value_stack_take(out, &lines, KV_OK, e);
 }
 
 /* ---- From a list to a text ---- */
