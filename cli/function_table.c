@@ -90,8 +90,6 @@ const function function_table[] = {
      "a new array whose elements do not matter (they are 0)"},
     {"endswith", {"text", "end"}, R | IS(1), func_has_end,
      "whether a text ends in another, or in one of several: f.endswith(\".csv\")"},
-    {"enumerate", {"x", "start="}, V, func_enumerate,
-     "the items of a list, each in a pair with its number"},
     {"env", {"name", "default="}, 0, func_env,
      "an environment variable, or default when it is not set"},
     {"exp", {"x"}, E, NULL, "e to the power of each element"},

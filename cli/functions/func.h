@@ -25,8 +25,8 @@ function_fn func_sum, func_reduce, func_any_all, func_extreme, func_norm, func_d
 
 /* func_list.c: lists, tuples and dicts */
 function_fn func_append, func_extend, func_insert, func_pop, func_index, func_count, func_remove,
-    func_clear, func_reverse, func_list, func_tuple, func_reversed, func_sorted, func_enumerate,
-    func_zip, func_range, func_dict, func_keys, func_items, func_get, func_update;
+    func_clear, func_reverse, func_list, func_tuple, func_reversed, func_sorted, func_zip,
+    func_range, func_dict, func_keys, func_items, func_get, func_update;
 /* keys() of the path of a checkpoint, which func_keys hands on. */
 int func_file_keys(function_args *args, const char *pattern, value *out, kv_err *e);
 
