@@ -200,11 +200,22 @@ int eval_def(session *s, const ast *node, def_values **out, kv_err *e)
     return rc;
 }
 
-/* Returns false for the parameter `text` of a function of the prelude that is to get another value.
- */
-static bool takes_value(const definition *d, const char *parameter, value v)
+/* Checks that parameters of a function of the prelude which are called so get texts. */
+static int check_text(session *s, const definition *d, const ast *node, const char *name, value v,
+                      kv_err *e)
 {
-    return v.kind == VALUE_TEXT || !d->unit->prelude || strcmp(parameter, "text") != 0;
+    static const char *const whats[][2] = {{"old", "what replace() looks for"},
+                                           {"new", "what replace() puts there"},
+                                           {"chars", "the characters of strip()"}};
+    const char *kind = value_kind_name(v);
+    bool checked = d->unit->prelude && v.kind != VALUE_TEXT;
+    if (checked && strcmp(name, "text") == 0)
+        return unit_err(s, node, e, KV_E_DTYPE, "%s() is of texts, not of %s", d->node->u.text,
+                        kind);
+    for (size_t i = 0; i < sizeof whats / sizeof *whats && checked; i++)
+        if (strcmp(name, whats[i][0]) == 0 && (i < 2 || v.kind != VALUE_NONE))
+            return unit_err(s, node, e, KV_E_DTYPE, "%s is a text, not %s", whats[i][1], kind);
+    return KV_OK;
 }
 
 /* Gives the parameters the values of the call, and the others their defaults. */
@@ -215,9 +226,7 @@ static int bind(session *s, const definition *d, const ast *node, const value_st
     TRY(function_match(&s->unit->src, def, node, e));
     for (int64_t i = 0; i < given->n; i++) {
         const char *name = def->kid[function_takes(def, node, i) + 1]->u.text;
-        if (!takes_value(d, name, given->items[i]))
-            return unit_err(s, node, e, KV_E_DTYPE, "%s() is of texts, not of %s", def->u.text,
-                            value_kind_name(given->items[i]));
+        TRY(check_text(s, d, node, name, given->items[i], e));
         TRY(scope_set(own, name, value_ref(given->items[i]), e));
     }
     for (uint32_t i = 1; i < def->n; i++) {
@@ -325,7 +334,11 @@ static int eval_call(session *s, const ast *node, value *out, kv_err *e)
     if (s->guest && method && (f->flags & FUNCTION_CHANGES) && s->guest->check(s, node, e))
         return e->code;
     own_stack l = {0};
-    int64_t d = method ? -1 : session_def(s, node->u.text);
+    /* x.f(y) is the language's own f, also where a def has its name */
+    bool own = node->flags & AST_METHOD && function_def(f);
+    int64_t d = method ? -1
+                : own  ? map_get(&s->prelude, (kv_key){0, f->name})
+                       : session_def(s, node->u.text);
     TRY(eval_args(s, node, &l, e));
     if (d >= 0) {
         TRY(call_definition(s, &s->defs[d], node, &l, out, e));

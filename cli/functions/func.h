@@ -6,7 +6,6 @@
 #include "syntax/function.h"
 
 /* Several functions that differ in a detail are one here: their rows say which. */
-enum { STRIP_LEFT = 1, STRIP_RIGHT = 2 };
 enum { LETTERS_UPPER, LETTERS_LOWER, LETTERS_TITLE };
 
 /* func_make.c: arrays from shapes and numbers, also drawn ones; row_sparse arrays and storage */
@@ -31,8 +30,8 @@ function_fn func_append, func_extend, func_insert, func_pop, func_index, func_co
 int func_file_keys(function_args *args, const char *pattern, value *out, kv_err *e);
 
 /* func_text.c: texts, as Python has them */
-function_fn func_find, func_has_end, func_replace, func_strip, func_change_case, func_ord, func_chr,
-    func_format, func_split, func_join, func_re_match, func_re_sub;
+function_fn func_find, func_has_end, func_change_case, func_ord, func_chr, func_format, func_split,
+    func_join, func_re_match, func_re_sub;
 /* count() and index() of a text; those of lists have the same names. */
 function_fn text_count, text_index;
 

@@ -236,11 +236,9 @@ static int store_keys(session *s, const char *pattern, value *out, kv_err *e)
     own_stack keys = {0};
     TRY(session_store(s, &store, e));
     TRY(eval_matching(store, pattern, &l, e));
-    for (int64_t i = 0; i < l.n; i++) {
-        value key = value_int(l.keys[i].id);
-        TRY(l.keys[i].name ? value_text(&key, l.keys[i].name, e) : KV_OK);
-        TRY(value_stack_add(&keys, key, e));
-    }
+    for (int64_t i = 0; i < l.n; i++)
+        TRY(l.keys[i].name ? value_stack_text(&keys, l.keys[i].name, -1, e)
+                           : value_stack_add(&keys, value_int(l.keys[i].id), e));
     return value_stack_take(out, &keys, KV_OK, e);
 }
 
