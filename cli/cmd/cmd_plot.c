@@ -200,8 +200,7 @@ static int take_options(session *s, const ast *call, const ast *to, plot *p, res
     } texts[] = {{"title", "a title"}, {"xlabel", "a label"}, {"ylabel", "a label"}};
     const ast *bins = command_option_of(call, "bins");
     p->log = command_option_of(call, "log") != NULL;
-    if (bins && eval_int32(s, bins, "a count of bars", &p->bins, e))
-        return e->code;
+    TRY(bins ? eval_int32(s, bins, "a count of bars", &p->bins, e) : KV_OK);
     if (bins && (p->bins < 1 || p->bins > PLOT_BINS))
         return unit_err(s, bins, e, KV_E_VALUE, "a histogram has 1 to %d bars, not %d", PLOT_BINS,
                         (int)p->bins);

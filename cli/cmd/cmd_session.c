@@ -142,8 +142,7 @@ int cmd_history(session *s, const ast *call, result *out, kv_err *e)
     own_mem char *text = NULL;
     size_t n;
     int32_t most = INT32_MAX;
-    if (call->kid[0] && eval_int32(s, call->kid[0], "a count of entries", &most, e))
-        return e->code;
+    TRY(call->kid[0] ? eval_int32(s, call->kid[0], "a count of entries", &most, e) : KV_OK);
     if (most < 0)
         return unit_err(s, call->kid[0], e, KV_E_VALUE, "a count of entries is at least 0, not %d",
                         most);
@@ -187,8 +186,7 @@ int cmd_time(session *s, const ast *call, result *out, kv_err *e)
     int done = 0, rc = KV_OK;
     bool waits = !command_option_of(call, "no-wait");
     (void)out;
-    if (option && (rc = eval_int32(s, option, "a count of runs", &runs, e)))
-        return rc;
+    TRY(option ? eval_int32(s, option, "a count of runs", &runs, e) : KV_OK);
     if (runs < 1 || runs > RUNS_MAX)
         return unit_err(s, option, e, KV_E_VALUE, "the runs lie in 1 .. %d, %d does not", RUNS_MAX,
                         runs);

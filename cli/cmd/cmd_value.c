@@ -449,8 +449,7 @@ int cmd_quit(session *s, const ast *call, result *out, kv_err *e)
     const ast *given = call->kid[0];
     if (given && given->kind == AST_TUPLE && given->n == 0) /* quit() */
         given = NULL;
-    if (given && eval_int32(s, given, "an exit code", &code, e))
-        return e->code;
+    TRY(given ? eval_int32(s, given, "an exit code", &code, e) : KV_OK);
     if (code < 0 || code > 255)
         return unit_err(s, call->kid[0], e, KV_E_VALUE,
                         "an exit code lies in 0 .. 255, %d does not", code);

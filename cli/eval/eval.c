@@ -200,21 +200,56 @@ int eval_def(session *s, const ast *node, def_values **out, kv_err *e)
     return rc;
 }
 
+/* Checks that parameters of a function of the prelude which are called so get texts. */
+static int check_text(session *s, const definition *d, const ast *node, const char *name, value v,
+                      kv_err *e)
+{
+    static const char *const whats[][2] = {{"old", "what replace() looks for"},
+                                           {"new", "what replace() puts there"},
+                                           {"chars", "the characters of strip()"}};
+    const char *kind = value_kind_name(v);
+    bool checked = d->unit->prelude && v.kind != VALUE_TEXT;
+    if (checked && strcmp(name, "text") == 0)
+        return unit_err(s, node, e, KV_E_DTYPE, "%s() is of texts, not of %s", d->node->u.text,
+                        kind);
+    for (size_t i = 0; i < sizeof whats / sizeof *whats && checked; i++)
+        if (strcmp(name, whats[i][0]) == 0 && (i < 2 || v.kind != VALUE_NONE))
+            return unit_err(s, node, e, KV_E_DTYPE, "%s is a text, not %s", whats[i][1], kind);
+    return KV_OK;
+}
+
 /* Gives the parameters the values of the call, and the others their defaults. */
 static int bind(session *s, const definition *d, const ast *node, const value_stack *given,
                 scope *own, kv_err *e)
 {
     const ast *def = d->node;
     TRY(function_match(&s->unit->src, def, node, e));
-    for (int64_t i = 0; i < given->n; i++)
-        TRY(scope_set(own, def->kid[function_takes(def, node, i) + 1]->u.text,
-                      value_ref(given->items[i]), e));
+    for (int64_t i = 0; i < given->n; i++) {
+        const char *name = def->kid[function_takes(def, node, i) + 1]->u.text;
+        TRY(check_text(s, d, node, name, given->items[i], e));
+        TRY(scope_set(own, name, value_ref(given->items[i]), e));
+    }
     for (uint32_t i = 1; i < def->n; i++) {
         const char *name = def->kid[i]->u.text;
         if (map_get(&own->names, (kv_key){0, name}) < 0)
             TRY(scope_set(own, name, value_ref(d->values->defaults[i - 1]), e));
     }
     return KV_OK;
+}
+
+/* The code of an assert of the prelude that failed: its text may begin with one, else it is
+ * `value`. */
+static kv_code take_code(kv_err *e)
+{
+    const char *text = strstr(e->text, ": ");
+    for (int code = KV_OK; text && code < KV_NCODES; code++) {
+        size_t n = strlen(kv_code_name(code));
+        if (e->text + n == text && strncmp(e->text, kv_code_name(code), n) == 0) {
+            memmove(e->text, text + 2, strlen(text + 2) + 1);
+            return (kv_code)code;
+        }
+    }
+    return KV_E_VALUE;
 }
 
 static int call_definition(session *s, const definition *d, const ast *node,
@@ -251,7 +286,7 @@ static int call_definition(session *s, const definition *d, const ast *node,
     if (rc && its->prelude) { /* an error of the call, as that text is not the user's */
         if (s->detail.len > details)
             s->detail.data[s->detail.len = details] = '\0';
-        e->code = rc == KV_E_ASSERT ? KV_E_VALUE : rc;
+        e->code = rc == KV_E_ASSERT ? take_code(e) : (kv_code)rc;
         e->line = e->file[0] = e->hint[0] = 0;
         return unit_at(s, node, e);
     }
@@ -299,10 +334,18 @@ static int eval_call(session *s, const ast *node, value *out, kv_err *e)
     if (s->guest && method && (f->flags & FUNCTION_CHANGES) && s->guest->check(s, node, e))
         return e->code;
     own_stack l = {0};
-    int64_t d = method ? -1 : session_def(s, node->u.text);
+    /* x.f(y) is the language's own f, also where a def has its name */
+    bool own = node->flags & AST_METHOD && function_def(f);
+    int64_t d = method ? -1
+                : own  ? map_get(&s->prelude, (kv_key){0, f->name})
+                       : session_def(s, node->u.text);
     TRY(eval_args(s, node, &l, e));
-    if (d >= 0)
-        return call_definition(s, &s->defs[d], node, &l, out, e);
+    if (d >= 0) {
+        TRY(call_definition(s, &s->defs[d], node, &l, out, e));
+        if (s->defs[d].unit->prelude && (f->flags & FUNCTION_VIEW))
+            eval_mark_parts(s, node, l.items, l.n, *out);
+        return KV_OK;
+    }
     bool object = l.n > 0 && l.items[0].kind == VALUE_OBJECT;
     if (function_def(f) || (method && object))
         f = NULL; /* a rule took its name, or the object has methods of its own */

@@ -16,9 +16,6 @@
 /* One element operation over whole arrays, for functions that are made of several. Shapes broadcast
  * and dtypes are as in expressions (vm/expr.h). */
 
-/* a op b */
-int eval_op_binary(kv_array **out, ast_op op, kv_array *a, kv_array *b, kv_err *e);
-
 /* a op number */
 int eval_op_number(kv_array **out, ast_op op, kv_array *a, host number, kv_err *e);
 

@@ -39,12 +39,6 @@ static int apply(kv_array **out, const ast *node, const expr_leaf *leaves, const
 
 static const source nowhere = {.text = ""};
 
-int eval_op_binary(kv_array **out, ast_op op, kv_array *a, kv_array *b, kv_err *e)
-{
-    const ast node = {.kind = AST_BINARY, .op = (uint8_t)op, .n = 2};
-    return apply(out, &node, (expr_leaf[]){{.array = a}, {.array = b}}, &nowhere, e);
-}
-
 int eval_op_number(kv_array **out, ast_op op, kv_array *a, host number, kv_err *e)
 {
     const ast node = {.kind = AST_BINARY, .op = (uint8_t)op, .n = 2};

@@ -85,8 +85,10 @@ typedef struct stream {
 /* Returns true for a call of Python's zip() or enumerate(); *counts says that it is the latter. */
 static bool is_side_by_side(const session *s, const ast *node, bool *counts)
 {
-    if (node->kind != AST_CALL || (node->flags & AST_METHOD) || node->n == 0 ||
-        session_def(s, node->u.text) >= 0)
+    if (node->kind != AST_CALL || (node->flags & AST_METHOD) || node->n == 0)
+        return false;
+    int64_t own = session_def(s, node->u.text);
+    if (own >= 0 && !s->defs[own].unit->prelude)
         return false;
     *counts = strcmp(node->u.text, "enumerate") == 0;
     if (!*counts && strcmp(node->u.text, "zip") != 0)

@@ -219,9 +219,7 @@ typedef struct load_options {
 
 static int add_text(void *list, const char *text, kv_err *e)
 {
-    value v;
-    TRY(value_text(&v, text, e));
-    return value_stack_add(list, v, e);
+    return value_stack_text(list, text, -1, e);
 }
 
 static int read_csv(datafile *d, const load_options *o, char separator, value *out, kv_err *e)

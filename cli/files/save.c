@@ -411,8 +411,7 @@ static int written_commit(written *w, kv_err *e)
 static int write_whole(session *s, written *w, const char *path, const parts *p, bool lock,
                        kv_err *e)
 {
-    if (safe_write(s, path, e))
-        return e->code;
+    TRY(safe_write(s, path, e));
     if (session_would(s, "write", path))
         return KV_OK;
     if (!(w->path = mem_text(path, strlen(path), e)))

@@ -6,7 +6,6 @@
 #include "syntax/function.h"
 
 /* Several functions that differ in a detail are one here: their rows say which. */
-enum { STRIP_LEFT = 1, STRIP_RIGHT = 2 };
 enum { LETTERS_UPPER, LETTERS_LOWER, LETTERS_TITLE };
 
 /* func_make.c: arrays from shapes and numbers, also drawn ones; row_sparse arrays and storage */
@@ -16,24 +15,22 @@ function_fn func_ones, func_full, func_arange, func_linspace, func_array, func_a
 
 /* func_shape.c: facts of arrays, axes, joins, elements by their indices */
 function_fn func_shape, func_len, func_dtype, func_ctx, func_in_shape, func_transpose,
-    func_join_arrays, func_split_array, func_repeat, func_tile, func_take, func_nonzero,
-    func_bincount, func_ndim, func_size, func_ravel, func_squeeze, func_expand_dims, func_swapaxes,
-    func_moveaxis, func_flip;
+    func_join_arrays, func_split_array, func_repeat, func_tile, func_take, func_nonzero, func_ndim,
+    func_size, func_ravel, func_squeeze, func_expand_dims, func_flip;
 
 /* func_reduce.c: one number of many; the order of elements, and running sums */
-function_fn func_sum, func_reduce, func_any_all, func_extreme, func_norm, func_dot,
-    func_array_equal, func_isinf, func_allclose, func_sort, func_unique, func_quantile, func_cumsum;
+function_fn func_sum, func_reduce, func_any_all, func_extreme, func_norm, func_dot, func_allclose,
+    func_sort, func_unique, func_quantile, func_cumsum;
 
 /* func_list.c: lists, tuples and dicts */
 function_fn func_append, func_extend, func_insert, func_pop, func_index, func_count, func_remove,
-    func_clear, func_reverse, func_list, func_tuple, func_reversed, func_sorted, func_enumerate,
-    func_zip, func_range, func_dict, func_keys, func_items, func_get, func_update;
+    func_clear, func_reverse, func_list, func_tuple, func_reversed, func_sorted, func_zip,
+    func_range, func_dict, func_keys, func_items, func_get, func_update;
 /* keys() of the path of a checkpoint, which func_keys hands on. */
 int func_file_keys(function_args *args, const char *pattern, value *out, kv_err *e);
 
 /* func_text.c: texts, as Python has them */
-function_fn func_find, func_has_end, func_replace, func_strip, func_zfill, func_change_case,
-    func_isdigit, func_ord, func_chr, func_format, func_split, func_rsplit, func_splitlines,
+function_fn func_find, func_has_end, func_change_case, func_ord, func_chr, func_format, func_split,
     func_join, func_re_match, func_re_sub;
 /* count() and index() of a text; those of lists have the same names. */
 function_fn text_count, text_index;

@@ -187,24 +187,6 @@ int func_sorted(function_args *args, value *out, kv_err *e)
     return value_finish(out, list_sort(*out, reverse, e));
 }
 
-int func_enumerate(function_args *args, value *out, kv_err *e)
-{
-    own_value items = value_none();
-    value pair;
-    int64_t from = 0;
-    TRY(function_int_at(args, 1, "the start of enumerate()", &from, e));
-    TRY(eval_items_of(args->v[0], &items, e));
-    value_list *l = items.u.list;
-    for (int64_t i = 0; i < l->n; i++) {
-        TRY(stop_check_at(i, e));
-        TRY(value_list_new(&pair, VALUE_TUPLE, 2, e));
-        pair.u.list->items[0] = value_int((int64_t)((uint64_t)from + (uint64_t)i));
-        pair.u.list->items[1] = l->items[i];
-        l->items[i] = pair;
-    }
-    return value_give(out, &items);
-}
-
 int func_zip(function_args *args, value *out, kv_err *e)
 {
     own_value columns = value_none(), pairs = value_none();
@@ -254,11 +236,9 @@ static int store_keys(session *s, const char *pattern, value *out, kv_err *e)
     own_stack keys = {0};
     TRY(session_store(s, &store, e));
     TRY(eval_matching(store, pattern, &l, e));
-    for (int64_t i = 0; i < l.n; i++) {
-        value key = value_int(l.keys[i].id);
-        TRY(l.keys[i].name ? value_text(&key, l.keys[i].name, e) : KV_OK);
-        TRY(value_stack_add(&keys, key, e));
-    }
+    for (int64_t i = 0; i < l.n; i++)
+        TRY(l.keys[i].name ? value_stack_text(&keys, l.keys[i].name, -1, e)
+                           : value_stack_add(&keys, value_int(l.keys[i].id), e));
     return value_stack_take(out, &keys, KV_OK, e);
 }
 

@@ -316,8 +316,7 @@ static void make_randint(void *block, const draw *d, uint64_t element, int64_t n
 int func_seed(function_args *args, value *out, kv_err *e)
 {
     int64_t seed;
-    if (function_int(args->v[0], "seed", &seed, e))
-        return e->code;
+    TRY(function_int(args->v[0], "seed", &seed, e));
     args->session->seed = (uint64_t)seed;
     args->session->draws = 0;
     *out = value_none();

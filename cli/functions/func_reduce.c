@@ -235,18 +235,6 @@ int func_extreme(function_args *args, value *out, kv_err *e)
     return kv_err_hint(e, "%simum(a, %simum(b, c))", args->function->name, args->function->name);
 }
 
-/* The elements that are inf or -inf. */
-int func_isinf(function_args *args, value *out, kv_err *e)
-{
-    own_array *size = NULL;
-    kv_array *a = args->array;
-    if (!kv_dtype_is_float(kv_array_dtype(a)))
-        return arrange_zeros(function_makes(out), KV_BOOL, kv_array_ndim(a), kv_array_shape(a),
-                             kv_array_ctx(a), e);
-    TRY(eval_op_call(&size, "abs", a, NULL, e));
-    return eval_op_number(function_makes(out), OP_EQ, size, host_float((double)INFINITY), e);
-}
-
 /* ---- Two arrays ---- */
 
 static int read_pair(function_args *args, kv_array **a, kv_array **b, kv_err *e)
@@ -301,19 +289,6 @@ int func_allclose(function_args *args, value *out, kv_err *e)
     }
     TRY(all_close(wide_a ? wide_a : a, wide_b ? wide_b : b, rtol, atol, &close, e));
     *out = value_bool(close);
-    return KV_OK;
-}
-
-int func_array_equal(function_args *args, value *out, kv_err *e)
-{
-    own_array *a = NULL, *b = NULL, *same = NULL;
-    bool all = false;
-    TRY(read_pair(args, &a, &b, e));
-    if (kv_array_same_shape(a, b)) {
-        TRY(eval_op_binary(&same, OP_EQ, a, b, e));
-        TRY(eval_op_bools(same, REDUCE_ALL, &all, e));
-    }
-    *out = value_bool(all);
     return KV_OK;
 }
 
@@ -388,10 +363,9 @@ static int quantiles(function_args *args, const double *parts, const kv_array *q
     return arrange_reshape(function_makes(out), made, ndim, shape, e);
 }
 
-/* q, a number or an array of numbers from 0 to 1, or of percentile to 100. */
+/* q, a number or an array of numbers from 0 to 1. */
 int func_quantile(function_args *args, value *out, kv_err *e)
 {
-    const double whole = FUNCTION_VARIANT(args);
     own_array *q = NULL;
     const void *data;
     TRY(args->v[1].kind == VALUE_ARRAY
@@ -403,12 +377,9 @@ int func_quantile(function_args *args, value *out, kv_err *e)
         return KV_E_MEMORY;
     TRY(kv_array_read(q, &data, e));
     convert_elements(parts, KV_FLOAT64, data, kv_array_dtype(q), n);
-    for (int64_t i = 0; i < n; i++) {
-        parts[i] /= whole;
+    for (int64_t i = 0; i < n; i++)
         if (!(parts[i] >= 0 && parts[i] <= 1))
-            return kv_err_set(e, KV_E_VALUE, "%s() takes numbers from 0 to %g",
-                              args->function->name, whole);
-    }
+            return kv_err_set(e, KV_E_VALUE, "quantile() takes numbers from 0 to 1");
     return quantiles(args, parts, q, out, e);
 }
 

@@ -265,38 +265,6 @@ int func_expand_dims(function_args *args, value *out, kv_err *e)
     return arrange_reshape(function_makes(out), args->array, ndim + n, shape, e);
 }
 
-/* Arguments 1 and 2 as axes. */
-static int two_axes(function_args *args, int64_t *one, int64_t *two, kv_err *e)
-{
-    int ndim = kv_array_ndim(args->array);
-    TRY(function_int(args->v[1], "axis", one, e));
-    TRY(function_int(args->v[2], "axis", two, e));
-    TRY(arrange_axis(one, ndim, e));
-    return arrange_axis(two, ndim, e);
-}
-
-int func_swapaxes(function_args *args, value *out, kv_err *e)
-{
-    int64_t one, two, order[KV_MAX_NDIM];
-    int ndim = kv_array_ndim(args->array);
-    TRY(two_axes(args, &one, &two, e));
-    for (int i = 0; i < ndim; i++)
-        order[i] = i == one ? two : i == two ? one : i;
-    return arrange_transpose(function_makes(out), args->array, order, ndim, e);
-}
-
-int func_moveaxis(function_args *args, value *out, kv_err *e)
-{
-    int64_t from, to, order[KV_MAX_NDIM];
-    int ndim = kv_array_ndim(args->array);
-    TRY(two_axes(args, &from, &to, e));
-    for (int i = 0, next = 0; i < ndim; i++) {
-        next += next == from;
-        order[i] = i == to ? from : next++;
-    }
-    return arrange_transpose(function_makes(out), args->array, order, ndim, e);
-}
-
 /* ---- The order along axes ---- */
 
 int func_flip(function_args *args, value *out, kv_err *e)
@@ -374,67 +342,4 @@ int func_nonzero(function_args *args, value *out, kv_err *e)
     for (; made < ndim && !rc; made += !rc)
         rc = pick_index(&index[made], places, kv_array_shape(args->array)[made], strides[made], e);
     return function_give_several(out, VALUE_TUPLE, index, made, rc, e);
-}
-
-/* ---- Counting ---- */
-
-/* x as int64, which the caller lets go, also after an error, and the largest, -1 of none. */
-static int whole_vector(kv_array **out, kv_array *x, int64_t *largest, kv_err *e)
-{
-    const void *data;
-    if (kv_array_ndim(x) != 1)
-        return kv_err_set(e, KV_E_SHAPE, "bincount() counts a vector, not %d axes",
-                          kv_array_ndim(x));
-    if (kv_dtype_is_float(kv_array_dtype(x)) && kv_array_size(x) > 0) {
-        own_array *whole = NULL;
-        kv_err why = {0};
-        int rc = pick_ids(&whole, x, 0, INT64_MAX, 1, &why);
-        if (rc)
-            return kv_err_set(e, (kv_code)rc, "%s",
-                              rc == KV_E_DTYPE ? "bincount() counts whole numbers" : why.text);
-    }
-    TRY(arrange_copy(out, x, KV_INT64, (kv_ctx){KV_CPU, 0}, e));
-    TRY(kv_array_read(*out, &data, e));
-    const int64_t *at = data;
-    *largest = -1;
-    for (int64_t i = 0; i < kv_array_size(x); i++) {
-        TRY(stop_check_at(i, e));
-        *largest = at[i] > *largest ? at[i] : *largest;
-        if (at[i] < 0)
-            return kv_err_set(e, KV_E_VALUE, "bincount() counts numbers from 0 on, not %lld",
-                              (long long)at[i]);
-    }
-    return KV_OK;
-}
-
-int func_bincount(function_args *args, value *out, kv_err *e)
-{
-    own_array *x = NULL, *given = NULL, *weights = NULL, *counts = NULL;
-    const void *ids, *weight = NULL;
-    void *to;
-    int64_t largest, n, least = 0;
-    TRY(whole_vector(&x, args->array, &largest, e));
-    TRY(function_int_at(args, 2, "minlength", &least, e));
-    if (args->v[1].kind != VALUE_NONE) {
-        TRY(value_to_array(&given, args->v[1], e));
-        if (!kv_array_same_shape(given, x))
-            return kv_err_set(e, KV_E_SHAPE, "bincount() takes a weight for each number");
-        TRY(arrange_copy(&weights, given, KV_FLOAT64, (kv_ctx){KV_CPU, 0}, e));
-    }
-    if (__builtin_add_overflow(largest, 1, &n))
-        return kv_err_set(e, KV_E_MEMORY, "no memory for a count of each number");
-    n = n > least ? n : least;
-    TRY(arrange_zeros(&counts, weights ? KV_FLOAT64 : KV_INT64, 1, &n, (kv_ctx){KV_CPU, 0}, e));
-    TRY(kv_array_read(x, &ids, e));
-    TRY(kv_array_write(counts, &to, e));
-    TRY(weights ? kv_array_read(weights, &weight, e) : KV_OK);
-    for (int64_t i = 0; i < kv_array_size(x); i++) {
-        int64_t at = ((const int64_t *)ids)[i];
-        TRY(stop_check_at(i, e));
-        if (weight)
-            ((double *)to)[at] += ((const double *)weight)[i];
-        else
-            ((int64_t *)to)[at]++;
-    }
-    return value_array(out, kv_array_ref(counts), e);
 }

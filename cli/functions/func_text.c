@@ -137,41 +137,19 @@ static uint32_t piece_character(piece p, int64_t at, int64_t *bytes)
     return valid ? utf8_number(p.text + at, (size_t)*bytes) : 0xfffd;
 }
 
-/* Where the character that ends at `end` begins. */
-static int64_t piece_last(piece p, int64_t end)
-{
-    int64_t at = end - 1;
-    while (at > 0 && end - at < 4 && utf8_is_later(p.text[at]))
-        at--;
-    int64_t bytes;
-    piece_character(p, at, &bytes);
-    return at + bytes == end ? at : end - 1;
-}
-
 /* The byte from which `what` stands in p: the first one at or behind from, or -1. */
 static int64_t piece_find(piece p, piece what, int64_t from)
 {
     if (from + what.n > p.n)
         return -1;
-    const char *found = what.n ? memmem(p.text + from, (size_t)(p.n - from), what.text,
-                                        (size_t)what.n)
-                               : p.text + from;
+    const char *found = memmem(p.text + from, (size_t)(p.n - from), what.text, (size_t)what.n);
     return found ? found - p.text : -1;
-}
-
-/* The last one that ends at or before end. */
-static int64_t piece_find_last(piece p, piece what, int64_t end)
-{
-    for (int64_t at = end - what.n; at >= 0; at--)
-        if (memcmp(p.text + at, what.text, (size_t)what.n) == 0)
-            return at;
-    return -1;
 }
 
 /* ---- Finding ---- */
 
-/* find and rfind: the character at which a text is found between the characters start and end,
- * which may be negative, or -1. */
+/* The character at which a text is found between the characters start and end, which may be
+ * negative, or -1. */
 int func_find(function_args *args, value *out, kv_err *e)
 {
     piece text, what;
@@ -187,8 +165,7 @@ int func_find(function_args *args, value *out, kv_err *e)
     if (start <= end) {
         from = text_byte_of(args->v[0], start);
         piece part = {text.text + from, text_byte_of(args->v[0], end) - from};
-        at = FUNCTION_VARIANT(args) ? piece_find_last(part, what, part.n)
-                                    : piece_find(part, what, 0);
+        at = piece_find(part, what, 0);
     }
     *out = value_int(at < 0 ? -1 : utf8_count(text.text, (size_t)(from + at)));
     return KV_OK;
@@ -235,92 +212,6 @@ int func_has_end(function_args *args, value *out, kv_err *e)
 }
 
 /* ---- Changing ---- */
-
-/* An empty `old` stands before each character and at the end. */
-static int replace_empty(buf *out, piece text, piece new, int64_t most, kv_err *e)
-{
-    int64_t at = 0, bytes;
-    for (int64_t i = 0; at < text.n && most != 0; i++) {
-        TRY(stop_check_at(i, e));
-        buf_put(out, new.text, (size_t)new.n);
-        piece_character(text, at, &bytes);
-        buf_put(out, text.text + at, (size_t)bytes);
-        at += bytes;
-        most -= most > 0;
-    }
-    if (most != 0)
-        buf_put(out, new.text, (size_t)new.n);
-    buf_put(out, text.text + at, (size_t)(text.n - at));
-    return KV_OK;
-}
-
-int func_replace(function_args *args, value *out, kv_err *e)
-{
-    piece text, old, new;
-    int64_t most = -1, at = 0, next;
-    own_buf made = {0};
-    TRY(two_texts(args, "what replace() looks for", &text, &old, e));
-    TRY(piece_of(args->v[2], "what replace() puts there", &new, e));
-    TRY(function_int_at(args, 3, "count", &most, e));
-    TRY(old.n ? KV_OK : replace_empty(&made, text, new, most, e));
-    for (int64_t i = 0; old.n && most != 0; i++, most -= most > 0) {
-        TRY(stop_check_at(i, e));
-        if ((next = piece_find(text, old, at)) < 0)
-            break;
-        buf_put(&made, text.text + at, (size_t)(next - at));
-        buf_put(&made, new.text, (size_t)new.n);
-        at = next + old.n;
-    }
-    if (old.n)
-        buf_put(&made, text.text + at, (size_t)(text.n - at));
-    return value_text_take(out, &made, KV_OK, e);
-}
-
-/* Returns true if the character at `at` is to be stripped: a blank, or one of chars. */
-static bool is_stripped(piece text, int64_t at, const piece *chars)
-{
-    int64_t bytes;
-    uint32_t c = piece_character(text, at, &bytes);
-    if (!chars)
-        return letter_is_space(c);
-    for (int64_t i = 0, n; i < chars->n; i += n) {
-        piece_character(*chars, i, &n);
-        if (n == bytes && memcmp(chars->text + i, text.text + at, (size_t)n) == 0)
-            return true;
-    }
-    return false;
-}
-
-int func_strip(function_args *args, value *out, kv_err *e)
-{
-    bool left = FUNCTION_VARIANT(args) & STRIP_LEFT, right = FUNCTION_VARIANT(args) & STRIP_RIGHT;
-    piece text, chars;
-    int64_t from = 0, bytes;
-    const piece *given = args->v[1].kind == VALUE_NONE ? NULL : &chars;
-    TRY(text_of(args, &text, e));
-    TRY(given ? piece_of(args->v[1], "the characters of strip()", &chars, e) : KV_OK);
-    while (left && from < text.n && is_stripped(text, from, given)) {
-        piece_character(text, from, &bytes);
-        from += bytes;
-    }
-    while (right && text.n > from && is_stripped(text, piece_last(text, text.n), given))
-        text.n = piece_last(text, text.n);
-    return value_text_new(out, text.text + from, (size_t)(text.n - from), e);
-}
-
-int func_zfill(function_args *args, value *out, kv_err *e)
-{
-    piece text;
-    int64_t width;
-    buf made = {0};
-    TRY(text_of(args, &text, e));
-    TRY(function_int(args->v[1], "a width", &width, e));
-    int64_t sign = text.n > 0 && (*text.text == '+' || *text.text == '-');
-    buf_put(&made, text.text, (size_t)sign);
-    buf_repeat(&made, '0', width - text_length(args->v[0]));
-    buf_put(&made, text.text + sign, (size_t)(text.n - sign));
-    return value_text_take(out, &made, KV_OK, e);
-}
 
 /* ---- Letters ---- */
 
@@ -369,26 +260,6 @@ int func_change_case(function_args *args, value *out, kv_err *e)
     return value_text_take(out, &made, rc, e);
 }
 
-/* Digits of other scripts, and raised ones, stand behind U+065F, or in Latin-1 before U+00C0. */
-int func_isdigit(function_args *args, value *out, kv_err *e)
-{
-    piece text;
-    bool unknown = false;
-    TRY(text_of(args, &text, e));
-    *out = value_bool(text.n > 0);
-    for (int64_t at = 0, bytes; at < text.n; at += bytes) {
-        uint32_t c = piece_character(text, at, &bytes);
-        bool other = c >= 0x660 || (c >= 0x80 && c < 0xc0);
-        unknown |= other;
-        if (!other && (c < '0' || c > '9'))
-            *out = value_bool(false);
-    }
-    if (unknown && out->u.integer)
-        return kv_err_set(e, KV_E_UNSUPPORTED, "isdigit() knows the digits 0 to 9, not `%.40s`",
-                          text.text);
-    return KV_OK;
-}
-
 int func_ord(function_args *args, value *out, kv_err *e)
 {
     piece text;
@@ -414,13 +285,6 @@ int func_chr(function_args *args, value *out, kv_err *e)
 
 /* ---- From a text to a list ---- */
 
-static int add_part(value_stack *parts, piece text, int64_t from, int64_t to, kv_err *e)
-{
-    value part;
-    TRY(value_text_new(&part, text.text + from, (size_t)(to - from), e));
-    return value_stack_add(parts, part, e);
-}
-
 /* The byte behind the blanks at `at`, or behind the characters that are none. */
 static int64_t past(piece text, int64_t at, bool blanks)
 {
@@ -430,111 +294,63 @@ static int64_t past(piece text, int64_t at, bool blanks)
     return at;
 }
 
-/* The same backwards: the byte at which they begin. */
-static int64_t before(piece text, int64_t end, bool blanks)
+/* Words between blanks. */
+static int split_words(value_stack *parts, piece text, int64_t most, kv_err *e)
 {
-    int64_t bytes;
-    while (end > 0) {
-        int64_t at = piece_last(text, end);
-        if (letter_is_space(piece_character(text, at, &bytes)) != blanks)
-            break;
-        end = at;
+    int64_t from = past(text, 0, true);
+    for (; from < text.n && most != 0; most -= most > 0) {
+        int64_t end = past(text, from, false);
+        TRY(value_stack_text(parts, text.text + from, end - from, e));
+        from = past(text, end, true);
     }
-    return end;
+    return from < text.n ? value_stack_text(parts, text.text + from, text.n - from, e) : KV_OK;
 }
 
-/* Words between blanks, from the begin on or from the end. */
-static int split_words(value_stack *parts, piece text, int64_t most, bool last, kv_err *e)
+static int split_at(value_stack *parts, piece text, piece sep, int64_t most, kv_err *e)
 {
-    int64_t from = last ? 0 : past(text, 0, true), to = last ? before(text, text.n, true) : text.n;
-    for (; from < to && most != 0; most -= most > 0) {
-        int64_t at = last ? before(text, to, false) : from;
-        int64_t end = last ? to : past(text, from, false);
-        TRY(add_part(parts, text, at, end, e));
-        from = last ? 0 : past(text, end, true);
-        to = last ? before(text, at, true) : text.n;
+    int64_t from = 0, at;
+    for (; most != 0 && (at = piece_find(text, sep, from)) >= 0; most -= most > 0) {
+        TRY(value_stack_text(parts, text.text + from, at - from, e));
+        from = at + sep.n;
     }
-    return from < to ? add_part(parts, text, from, to, e) : KV_OK;
-}
-
-static int split_at(value_stack *parts, piece text, piece sep, int64_t most, bool last, kv_err *e)
-{
-    int64_t from = 0, to = text.n, at;
-    for (; most != 0; most -= most > 0) {
-        if ((at = last ? piece_find_last(text, sep, to) : piece_find(text, sep, from)) < 0)
-            break;
-        TRY(add_part(parts, text, last ? at + sep.n : from, last ? to : at, e));
-        from = last ? 0 : at + sep.n;
-        to = last ? at : text.n;
-    }
-    return add_part(parts, text, from, to, e);
-}
-
-static int split(function_args *args, value by, value max, bool last, value *out, kv_err *e)
-{
-    piece text, sep = {0};
-    int64_t most = -1;
-    own_stack parts = {0};
-    bool words = by.kind == VALUE_NONE;
-    TRY(text_of(args, &text, e));
-    TRY(words ? KV_OK : piece_of(by, "what split() splits at", &sep, e));
-    TRY(max.kind == VALUE_NONE ? KV_OK : function_int(max, "maxsplit", &most, e));
-    if (!words && sep.n == 0)
-        return kv_err_set(e, KV_E_VALUE, "a text cannot be split at an empty text");
-    TRY(words ? split_words(&parts, text, most, last, e)
-              : split_at(&parts, text, sep, most, last, e));
-    TRY(value_stack_take(out, &parts, KV_OK, e));
-    if (last)
-        list_reverse(*out);
-    return KV_OK;
+    return value_stack_text(parts, text.text + from, text.n - from, e);
 }
 
 /* split(text, sep, maxsplit) has the name of split(a, parts, axis). */
 int func_split(function_args *args, value *out, kv_err *e)
 {
     const bool *given = args->given;
-    if (args->v[0].kind == VALUE_TEXT && ((given[1] && given[3]) || (given[2] && given[4])))
+    value by = args->v[given[3] ? 3 : 1], max = args->v[given[4] ? 4 : 2];
+    piece text, sep = {0};
+    int64_t most = -1;
+    own_stack parts = {0};
+    if (args->v[0].kind != VALUE_TEXT) {
+        if (!given[1])
+            return kv_err_set(e, KV_E_USAGE, "split() of an array needs a number of parts");
+        if (given[3] || given[4])
+            return kv_err_set(e, KV_E_USAGE, "split() of an array has no %s=, which is for texts",
+                              given[3] ? "sep" : "maxsplit");
+        TRY(value_to_array(&args->array, args->v[0], e));
+        return func_split_array(args, out, e);
+    }
+    if ((given[1] && given[3]) || (given[2] && given[4]))
         return kv_err_set(e, KV_E_USAGE, "split() of a text has %s twice here",
                           given[3] ? "sep" : "maxsplit");
-    if (args->v[0].kind == VALUE_TEXT)
-        return split(args, args->v[args->given[3] ? 3 : 1], args->v[args->given[4] ? 4 : 2], false,
-                     out, e);
-    if (!args->given[1])
-        return kv_err_set(e, KV_E_USAGE, "split() of an array needs a number of parts");
-    if (given[3] || given[4])
-        return kv_err_set(e, KV_E_USAGE, "split() of an array has no %s=, which is for texts",
-                          given[3] ? "sep" : "maxsplit");
-    TRY(value_to_array(&args->array, args->v[0], e));
-    return func_split_array(args, out, e);
-}
-
-int func_rsplit(function_args *args, value *out, kv_err *e)
-{
-    return split(args, args->v[1], args->v[2], true, out, e);
-}
-
-int func_splitlines(function_args *args, value *out, kv_err *e)
-{
-    piece text;
-    own_stack lines = {0};
-    int64_t begin = 0, bytes;
+    bool words = by.kind == VALUE_NONE;
     TRY(text_of(args, &text, e));
-    for (int64_t at = 0; at < text.n; at += bytes) {
-        if (!letter_ends_line(piece_character(text, at, &bytes)))
-            continue;
-        TRY(add_part(&lines, text, begin, at, e));
-        bytes += text.text[at] == '\r' && at + 1 < text.n && text.text[at + 1] == '\n';
-        begin = at + bytes;
-    }
-    TRY(begin < text.n ? add_part(&lines, text, begin, text.n, e) : KV_OK);
-    return value_stack_take(out, &lines, KV_OK, e);
+    TRY(words ? KV_OK : piece_of(by, "what split() splits at", &sep, e));
+    TRY(max.kind == VALUE_NONE ? KV_OK : function_int(max, "maxsplit", &most, e));
+    if (!words && sep.n == 0)
+        return kv_err_set(e, KV_E_VALUE, "a text cannot be split at an empty text");
+    TRY(words ? split_words(&parts, text, most, e) : split_at(&parts, text, sep, most, e));
+    return value_stack_take(out, &parts, KV_OK, e);
 }
 
 /* ---- From a list to a text ---- */
 
 int func_join(function_args *args, value *out, kv_err *e)
 {
-    piece sep, item;
+    piece sep;
     own_buf all = {0};
     value list = args->v[1];
     TRY(piece_of(args->v[0], "what join() puts between", &sep, e));
@@ -543,58 +359,46 @@ int func_join(function_args *args, value *out, kv_err *e)
         return kv_err_hint(e, "\", \".join([\"a\", \"b\"])");
     }
     for (int64_t i = 0; i < list.u.list->n; i++) {
+        value item = list.u.list->items[i];
         TRY(stop_check_at(i, e));
-        if (list.u.list->items[i].kind != VALUE_TEXT) {
+        if (item.kind != VALUE_TEXT) {
             kv_err_set(e, KV_E_DTYPE, "join() takes texts, and item %lld is %s", (long long)i,
-                       value_kind_name(list.u.list->items[i]));
+                       value_kind_name(item));
             return kv_err_hint(e, "str(x) makes a text: [str(x) for x in list]");
         }
-        TRY(piece_of(list.u.list->items[i], "an item", &item, e));
-        buf_put(&all, i ? sep.text : "", i ? (size_t)sep.n : 0);
-        buf_put(&all, item.text, (size_t)item.n);
+        buf_put(&all, sep.text, i ? (size_t)sep.n : 0);
+        buf_put(&all, item.u.text, (size_t)text_bytes(item));
     }
     return value_text_take(out, &all, KV_OK, e);
 }
 
 /* ---- Regular expressions ---- */
 
-/* A regular expression at work on a text. */
-typedef struct search {
-    regex *r;
-    piece text;
-    int64_t *span; /* of the newest match */
-} search;
-
-static int search_begin(search *s, const char *pattern, kv_err *e)
+static void release(regex **r)
 {
-    TRY(regex_new(&s->r, pattern, e));
-    s->span = mem_alloc(2 * (regex_groups(s->r) + 1), sizeof *s->span, e);
-    return s->span ? KV_OK : KV_E_MEMORY;
+    regex_free(*r);
 }
-
-static void search_end(search *s)
-{
-    mem_free(s->span);
-    regex_free(s->r);
-}
-#define own_search OWN(search_end) search
-
+#define own_regex OWN(release) regex
 int func_re_match(function_args *args, value *out, kv_err *e)
 {
     const char *pattern;
-    own_search s = {0};
+    piece text;
+    own_regex *r = NULL;
+    own_mem int64_t *span = NULL; /* of the match */
     own_value groups = value_none();
     bool found = false;
     TRY(function_text(args->v[0], "a regular expression", &pattern, e));
-    TRY(piece_of(args->v[1], "the text of re_match()", &s.text, e));
-    TRY(search_begin(&s, pattern, e));
-    TRY(regex_search(s.r, s.text.text, s.text.n, 0, true, false, s.span, &found, e));
-    TRY(found ? value_list_new(&groups, VALUE_LIST, regex_groups(s.r) + 1, e) : KV_OK);
-    for (int i = 0; found && i <= regex_groups(s.r); i++) {
-        int64_t from = s.span[2 * i], to = s.span[2 * i + 1];
+    TRY(piece_of(args->v[1], "the text of re_match()", &text, e));
+    TRY(regex_new(&r, pattern, e));
+    if (!(span = mem_alloc(2 * (regex_groups(r) + 1), sizeof *span, e)))
+        return KV_E_MEMORY;
+    TRY(regex_search(r, text.text, text.n, 0, true, false, span, &found, e));
+    TRY(found ? value_list_new(&groups, VALUE_LIST, regex_groups(r) + 1, e) : KV_OK);
+    for (int i = 0; found && i <= regex_groups(r); i++) {
+        int64_t from = span[2 * i], to = span[2 * i + 1];
         value *group = &groups.u.list->items[i];
         if (from >= 0 && to >= 0) /* else the group has no part in the match: none */
-            TRY(value_text_new(group, s.text.text + from, (size_t)(to - from), e));
+            TRY(value_text_new(group, text.text + from, (size_t)(to - from), e));
     }
     return value_give(out, &groups);
 }
@@ -602,16 +406,16 @@ int func_re_match(function_args *args, value *out, kv_err *e)
 int func_re_sub(function_args *args, value *out, kv_err *e)
 {
     const char *pattern;
-    piece to;
-    own_search s = {0};
+    piece to, text;
+    own_regex *r = NULL;
     own_buf made = {0};
     int64_t most = 0;
     TRY(function_text(args->v[0], "a regular expression", &pattern, e));
     TRY(piece_of(args->v[1], "what re_sub() puts there", &to, e));
-    TRY(piece_of(args->v[2], "the text of re_sub()", &s.text, e));
+    TRY(piece_of(args->v[2], "the text of re_sub()", &text, e));
     TRY(function_int_at(args, 3, "count", &most, e));
-    TRY(search_begin(&s, pattern, e));
-    TRY(regex_check_replacement(s.r, to.text, e));
-    TRY(regex_replace(s.r, s.text.text, s.text.n, to.text, most, &made, NULL, e));
+    TRY(regex_new(&r, pattern, e));
+    TRY(regex_check_replacement(r, to.text, e));
+    TRY(regex_replace(r, text.text, text.n, to.text, most, &made, NULL, e));
     return value_text_take(out, &made, KV_OK, e);
 }

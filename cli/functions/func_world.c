@@ -24,11 +24,6 @@
 
 /* ---- Files ---- */
 
-static int by_bytes(const void *a, const void *b)
-{
-    return strcmp(*(char *const *)a, *(char *const *)b);
-}
-
 /* Folders that may not be read, and names that are no folders, have no files that match; what the
  * machine or its disk lacks is an error, and ends the search. */
 static int ends_glob(const char *path, int why)
@@ -49,14 +44,10 @@ int func_glob(function_args *args, value *out, kv_err *e)
         return kv_err_set(e, KV_E_MEMORY, "no memory for the files that match");
     if (why && why != GLOB_NOMATCH)
         return file_error(e, "read", pattern, errno);
-    if (found.gl_pathc) /* else the list is NULL */
-        qsort(found.gl_pathv, found.gl_pathc, sizeof *found.gl_pathv, by_bytes);
-    for (size_t i = 0; i < found.gl_pathc; i++) {
-        value file;
-        TRY(value_text(&file, found.gl_pathv[i], e));
-        TRY(value_stack_add(&files, file, e));
-    }
-    return value_stack_take(out, &files, KV_OK, e);
+    for (size_t i = 0; i < found.gl_pathc; i++)
+        TRY(value_stack_text(&files, found.gl_pathv[i], -1, e));
+    TRY(value_stack_take(out, &files, KV_OK, e));
+    return value_finish(out, list_sort(*out, false, e));
 }
 
 int func_file_keys(function_args *args, const char *pattern, value *out, kv_err *e)
@@ -71,11 +62,8 @@ int func_file_keys(function_args *args, const char *pattern, value *out, kv_err 
     TRY(tensor_values_decode(&c, 1, NULL, NULL, e));
     for (int64_t i = 0; i < checkpoint_count(c); i++) {
         const char *name = checkpoint_at(c, i)->name;
-        value text;
-        if (pattern && fnmatch(pattern, name, 0) != 0)
-            continue;
-        TRY(value_text(&text, name, e));
-        TRY(value_stack_add(&names, text, e));
+        if (!pattern || fnmatch(pattern, name, 0) == 0)
+            TRY(value_stack_text(&names, name, -1, e));
     }
     return value_stack_take(out, &names, KV_OK, e);
 }
@@ -252,8 +240,7 @@ int func_rounds(function_args *args, value *out, kv_err *e)
     int64_t most = 0;
     kv_info info;
     for (int64_t i = 0; i < kv_num_keys(args->store); i++) {
-        if (kv_info_at(args->store, i, &info, e))
-            return e->code;
+        TRY(kv_info_at(args->store, i, &info, e));
         most = info.pushes > most ? info.pushes : most;
     }
     *out = value_int(most);

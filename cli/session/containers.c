@@ -330,6 +330,13 @@ int value_stack_add(value_stack *s, value v, kv_err *e)
     return KV_OK;
 }
 
+int value_stack_text(value_stack *s, const char *text, int64_t n, kv_err *e)
+{
+    value v;
+    TRY(value_text_new(&v, text, n < 0 ? strlen(text) : (size_t)n, e));
+    return value_stack_add(s, v, e);
+}
+
 void value_stack_release(value_stack *s)
 {
     for (int64_t i = 0; i < s->n; i++)

@@ -54,6 +54,8 @@ typedef struct value_stack {
 
 /* Adds v, which is taken, also on failure. Errors: memory, interrupted. */
 int value_stack_add(value_stack *s, value v, kv_err *e);
+/* Adds n bytes of a text; -1: all of it. Errors: the same. */
+int value_stack_text(value_stack *s, const char *text, int64_t n, kv_err *e);
 
 void value_stack_release(value_stack *s);
 #define own_stack OWN(value_stack_release) value_stack

@@ -12,8 +12,7 @@ static int copy_apart(kv_array *a, value *out, kv_err *e)
 {
     kv_array *made;
     bool there = kv_array_ctx(a).device == KV_CPU;
-    if (there && kv_array_await(a, 0, &there, e))
-        return e->code;
+    TRY(there ? kv_array_await(a, 0, &there, e) : KV_OK);
     if (!there)
         return kv_err_set(e, KV_E_BUSY, "the script waits in a call that uses this array");
     int rc = kv_array_dup(&made, a, kv_array_dtype(a), kv_array_ctx(a), e);

@@ -136,8 +136,7 @@ static int add_keys(effect_keys *k, const ast *node, kv_err *e)
             const ast *key = keys->kid[j];
             k->any = key->kind != AST_KEY || key->op >= 2; /* it is computed */
             kv_key name = key->op == 0 ? (kv_key){key->u.integer, NULL} : (kv_key){0, key->u.text};
-            if (!k->any && map_put(&k->keys, name, 0, e))
-                return e->code;
+            TRY(k->any ? KV_OK : map_put(&k->keys, name, 0, e));
         }
     }
     return KV_OK;

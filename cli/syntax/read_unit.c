@@ -315,7 +315,7 @@ static int check_function(checker *c, const ast *node)
     if (c->e->code)
         return c->e->code;
     bool method = f && (f->flags & FUNCTION_METHOD);
-    bool own = defined_function(c, name) && !function_method(node);
+    bool own = defined_function(c, name) && !(called && f);
     if (method && !called && !own) {
         bool list = strcmp(f->params[0], "list") == 0, any = strcmp(f->params[0], "x") == 0;
         source_err(&c->u->src, node->pos, node->end, c->e, KV_E_USAGE, "%s() is a method of %s %s",
