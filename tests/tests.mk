@@ -26,14 +26,12 @@ unit_tool := $(if $(findstring /test_script_,$(UNIT)),$(BUILD)/tool.a)
 $(BUILD)/tool.a: $(filter-out %/cli/main.o,$(tool_obj))
 	$(call say,AR)rm -f $@ && $(AR) rcs $@ $^
 
-# What must hold of every checkpoint, however it lies.
-unit_fuzz := $(if $(findstring /test_checkpoint_fuzz,$(UNIT)),$(call obj,tests/fuzz/fuzz.c))
 # The walk over paths of rules.
 unit_paths := $(if $(findstring /test_whole,$(UNIT)),$(call obj,src/optimizers/paths.c))
 # Unit tests of the plugin's messages, which need no ranks.
 unit_dist := $(call obj,$(addprefix src/distributed/,$(if $(findstring /test_place,$(UNIT)), \
     asks.c environment.c link_record.c $(if $(findstring /test_states,$(UNIT)),checkpoint_writer.c rank_residuals.c states.c))))
-$(BUILD)/unit: $(call obj,tests/unit/run.c $(UNIT)) $(unit_tool) $(unit_dist) $(unit_paths) $(unit_fuzz) $(BUILD)/libkvstore.a
+$(BUILD)/unit: $(call obj,tests/unit/run.c $(UNIT)) $(unit_tool) $(unit_dist) $(unit_paths) $(BUILD)/libkvstore.a
 	$(link) $(if $(unit_tool),$(LDLIBS_CLI)) $(LDLIBS_LIB)
 
 # Replays recorded runs of MXNet 1.9.1.
@@ -134,8 +132,9 @@ $(BUILD)/kvsim $(BUILD)/kvscale: $(BUILD)/sim/rank.o $(call obj,src/distributed/
 
 # Fuzzing by coverage: a program for each tests/fuzz/fuzz_NAME.c, of a build folder of its own by clang, and
 # one program of all of them that runs the files of their corpora, by any compiler.
+fuzz_replay := tests/fuzz/replay.c tests/fuzz/lies.c
 FUZZ := $(patsubst tests/fuzz/fuzz_%.c,%,$(wildcard tests/fuzz/fuzz_*.c))
-fuzz_help := $(call obj,$(filter-out tests/fuzz/fuzz_%.c tests/fuzz/replay.c,$(wildcard tests/fuzz/*.c)) tests/dist/link_plain.c \
+fuzz_help := $(call obj,$(filter-out tests/fuzz/fuzz_%.c $(fuzz_replay),$(wildcard tests/fuzz/*.c)) tests/dist/link_plain.c \
                         $(filter-out %/mpi.c %/net.c %/alive.c,$(wildcard src/distributed/*.c)))
 $(BUILD)/fuzz_help.a: $(fuzz_help)
 	$(call say,AR)rm -f $@ && $(AR) rcs $@ $^
@@ -149,7 +148,7 @@ $(BUILD)/replay/fuzz_%.o: tests/fuzz/fuzz_%.c $(BUILD)/flags
 	$(call say,CC)$(CC) $(ALL_CFLAGS) -Itests/fuzz -DLLVMFuzzerTestOneInput=fuzz_$* -DLLVMFuzzerCustomMutator=mutate_$* \
 	    -MMD -MP -c -o $@ $<
 fuzz_libs := $(BUILD)/fuzz_help.a $(BUILD)/tool.a $(BUILD)/libkvstore.a
-$(BUILD)/fuzz_replay: $(BUILD)/tests/fuzz/replay.o $(FUZZ:%=$(BUILD)/replay/fuzz_%.o) $(fuzz_libs)
+$(BUILD)/fuzz_replay: $(call obj,$(fuzz_replay)) $(FUZZ:%=$(BUILD)/replay/fuzz_%.o) $(fuzz_libs)
 	$(link) $(LDLIBS_CLI) $(LDLIBS_LIB)
 $(BUILD)/fuzz_%: $(BUILD)/tests/fuzz/fuzz_%.o $(fuzz_libs)
 	$(link) -fsanitize=fuzzer $(LDLIBS_CLI) $(LDLIBS_LIB)
@@ -239,7 +238,7 @@ valgrind: all ## the golden sessions under valgrind
 
 SEED ?= 1
 truth_gpus := $(if $(have_cxx),$(addprefix $(BUILD)/,device/kvstore_cuda.so gpu_conformance gpu_order gpu_rules))
-truth: all $(truth_gpus) $(if $(filter gpus,$(ONLY)),,$(BUILD)/unit $(BUILD)/differential $(TRUTH_TESTS) $(if $(have_mpi),$(BUILD)/dist_stress)) ## random optimizers, programs and rules beside their truth (N=100000 SEED=1)
+truth: all $(truth_gpus) $(if $(filter gpus,$(ONLY)),,$(BUILD)/unit $(BUILD)/fuzz_replay $(BUILD)/differential $(TRUTH_TESTS) $(if $(have_mpi),$(BUILD)/dist_stress)) ## random optimizers, programs and rules beside their truth (N=100000 SEED=1)
 	@BUILD=$(BUILD) JOBS=$(JOBS) tests/truth/run $(or $(N),100000) $(SEED) $(ONLY)
 
 sim: $(BUILD)/kvsim ## N=10000 random jobs of ranks that stall and die, in one process each (SEED=1)

@@ -9,8 +9,8 @@ $(BUILD)/bench/%: tests/bench/%.c $(BUILD)/flags | libraries
 	$(call say,LD)$(CC) -std=c17 -D_GNU_SOURCE -O3 -march=native $(WARN) -o $@ $< -lcsv -lcjson
 
 # Every optimizer beside the limit of the memory: ratios, no bars.
-bench-optimizers: $(BUILD)/bench_optimizers ## each optimizer as a fraction of what the memory allows
-	$<
+bench-optimizers: all $(BUILD)/kvbench ## each optimizer as a fraction of what the memory allows
+	$(BUILD)/kvbench bench W5 --size 25557032 --op optimizers --values 1
 
 bench-rows: $(BUILD)/bench_rows ## row_sparse values, summed and in a store, beside plain loops
 	$<
@@ -27,9 +27,7 @@ $(BUILD)/kvbench: $(filter-out %/command_table.o %/text_commands.o,$(tool_obj)) 
 	$(call say,LD)$(call link_tool,$(archives))
 $(BUILD)/tests/bench/kvbench/bench_stream.o: ALL_CFLAGS += $(loops)
 
-# They share the loop, the clock and the table of optimizers of kvbench.
-$(BUILD)/bench_%: $(BUILD)/tests/bench/%.o $(call obj,$(addprefix tests/bench/kvbench/bench_,stream.c op.c)) \
-                  $(BUILD)/libkvstore.a
+$(BUILD)/bench_%: $(BUILD)/tests/bench/%.o $(BUILD)/libkvstore.a
 	$(link) $(LDLIBS_LIB)
 
 bench-instructions: all ## instructions of a start, a line and a loop, under ceilings (valgrind)

@@ -3,7 +3,6 @@
  * key of 16 floats.
  *
  *     small [--quick]
- *     small --optimizers         each optimizer beside sgd: 161 keys of 256 floats, one key of 900
  *     small --pushes NAME N [KEYS FLOATS VALUES]
  *                                N pushes of one value of 2 floats, for valgrind to count
  *
@@ -351,112 +350,44 @@ static void time_look_ups(void)
     free(same);
 }
 
-/* ---- Optimizers ------------------------------------------------------------------------------ */
+/* ---- Pushes that are counted ---- */
 
-/* A store whose keys have values of so many floats, pushed by an optimizer. */
-typedef struct training {
-    kv *store;
-    kv_key *keys;
-    kv_array **values;
-    int64_t n;
-    double seconds; /* a key, in the best round */
-} training;
-
-static training begin_training(const char *optimizer, int64_t keys, int64_t floats, int64_t values)
+/* Pushes by an optimizer of so many values of floats to each of some keys. */
+static void only_push(const char *optimizer, int64_t pushes, int64_t distinct, int64_t floats,
+                      int64_t values)
 {
-    int64_t n = keys * values;
-    training t = {.keys = block_of((size_t)n * sizeof *t.keys),
-                  .values = block_of((size_t)n * sizeof *t.values),
-                  .n = n};
+    int64_t n = distinct * values;
     kv_err e = {0};
+    kv *store = NULL;
+    kv_key *keys = block_of((size_t)n * sizeof *keys);
+    kv_array **arrays = block_of((size_t)n * sizeof *arrays);
     for (int64_t k = 0; k < n; k++) {
         void *data = NULL;
-        t.keys[k].id = k % keys;
-        must(kv_array_new(&t.values[k], KV_FLOAT32, 1, &floats, (kv_ctx){0}, &e), &e);
-        must(kv_array_write(t.values[k], &data, &e), &e);
+        keys[k].id = k % distinct;
+        must(kv_array_new(&arrays[k], KV_FLOAT32, 1, &floats, (kv_ctx){0}, &e), &e);
+        must(kv_array_write(arrays[k], &data, &e), &e);
         for (int64_t i = 0; i < floats; i++)
             ((float *)data)[i] = 1e-3f * (float)(1 + (i + k) % 17);
     }
-    must(kv_create("local", NULL, 0, &t.store, &e), &e);
-    must(kv_init(t.store, t.keys, keys, t.values, NULL, &e), &e);
-    must(kv_set_optimizer(t.store, optimizer, NULL, 0, &e), &e);
-    return t;
-}
-
-static void end_training(training *t)
-{
-    kv_free(t->store);
-    for (int64_t k = 0; k < t->n; k++)
-        kv_array_unref(t->values[k]);
-    free(t->values);
-    free(t->keys);
-}
-
-/* Seconds a key of a push. */
-static double time_pushes(const training *t, int64_t pushes)
-{
-    kv_err e = {0};
-    double began = now();
+    must(kv_create("local", NULL, 0, &store, &e), &e);
+    must(kv_init(store, keys, distinct, arrays, NULL, &e), &e);
+    must(kv_set_optimizer(store, optimizer, NULL, 0, &e), &e);
     for (int64_t i = 0; i < pushes; i++) {
-        must(kv_push(t->store, t->keys, t->n, t->values, NULL, &e), &e);
-        must(kv_wait(t->store, &e), &e);
+        must(kv_push(store, keys, n, arrays, NULL, &e), &e);
+        must(kv_wait(store, &e), &e);
     }
-    return (now() - began) / (double)(pushes * t->n);
-}
-
-/* Short rounds in turn, the best counts: other work on the machine only adds, and most
- * where the code of a push is long. */
-static void time_optimizers(void)
-{
-    enum { OPTIMIZERS = 20, FORMS = 2, OPTIMIZER_ROUNDS = 300 };
-    static const char *const names[OPTIMIZERS] = {
-        "sgd",     "nag",   "signum", "sgld",         "dcasgd",    "lbsgd",   "lars",
-        "adam",    "adamw", "adamax", "nadam",        "adabelief", "adagrad", "adadelta",
-        "rmsprop", "ftrl",  "ftml",   "groupadagrad", "lamb",      "lans"};
-    static const struct {
-        int64_t keys, floats, pushes;
-    } forms[FORMS] = {{161, 256, 2}, {1, 900, 100}};
-    static training all[OPTIMIZERS][FORMS];
-    for (int o = 0; o < OPTIMIZERS; o++)
-        for (int f = 0; f < FORMS; f++) {
-            all[o][f] = begin_training(names[o], forms[f].keys, forms[f].floats, 1);
-            time_pushes(&all[o][f], forms[f].pushes);
-        }
-    for (int i = 0; i < OPTIMIZER_ROUNDS; i++)
-        for (int o = 0; o < OPTIMIZERS; o++)
-            for (int f = 0; f < FORMS; f++) {
-                double s = time_pushes(&all[o][f], forms[f].pushes);
-                all[o][f].seconds = i == 0 || s < all[o][f].seconds ? s : all[o][f].seconds;
-            }
-    printf("%-14s %24s %22s\n", "", "161 keys of 256 floats", "one key of 900 floats");
-    for (int o = 0; o < OPTIMIZERS; o++) {
-        printf("%-14s", names[o]);
-        for (int f = 0; f < FORMS; f++)
-            printf(" %8.2f us %6.1f x", 1e6 * all[o][f].seconds,
-                   all[o][f].seconds / all[0][f].seconds);
-        putchar('\n');
-    }
-    for (int o = 0; o < OPTIMIZERS; o++)
-        for (int f = 0; f < FORMS; f++)
-            end_training(&all[o][f]);
-}
-
-static void only_push(const char *optimizer, int64_t pushes, int n, char *const *form)
-{
-    training t = begin_training(optimizer, n > 0 ? atoi(form[0]) : 1, n > 1 ? atoi(form[1]) : 2,
-                                n > 2 ? atoi(form[2]) : 1);
-    time_pushes(&t, pushes);
-    end_training(&t);
+    kv_free(store);
+    for (int64_t k = 0; k < n; k++)
+        kv_array_unref(arrays[k]);
+    free(arrays);
+    free(keys);
 }
 
 int main(int argc, char **argv)
 {
     if (argc > 3 && strcmp(argv[1], "--pushes") == 0) {
-        only_push(argv[2], atoi(argv[3]), argc - 4, argv + 4);
-        return 0;
-    }
-    if (argc > 1 && strcmp(argv[1], "--optimizers") == 0) {
-        time_optimizers();
+        only_push(argv[2], atoi(argv[3]), argc > 4 ? atoi(argv[4]) : 1,
+                  argc > 5 ? atoi(argv[5]) : 2, argc > 6 ? atoi(argv[6]) : 1);
         return 0;
     }
     if (argc > 1 && strcmp(argv[1], "--quick") == 0) {

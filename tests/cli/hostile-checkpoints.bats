@@ -1,6 +1,6 @@
 # Checkpoints that lie, as the tool meets them: every command refuses them with the file, the place
 # and the reason, and ends with 5; nothing is written, what was there stays, and no byte of a name
-# reaches a terminal that could move its cursor. unit/test_checkpoint_fuzz.c has many more lies.
+# reaches a terminal that could move its cursor. tests/fuzz has many more lies.
 
 load help
 

@@ -1,5 +1,5 @@
 # Files of PyTorch that lie: bombs, views beyond their storage, calls. Every one is refused at once, with
-# the tensor and the reason, and nothing of it is called. unit/test_checkpoint_fuzz.c and fuzz/fuzz_torch.c have more.
+# the tensor and the reason, and nothing of it is called. fuzz/fuzz_torch.c has more.
 
 load help
 # Makes the files in the current folder.

@@ -5,12 +5,10 @@
  * $BENCH_MB is the size of the large arrays (1024); below 64 the others are small too, which shows
  * that everything runs and no more.
  */
-#include <stdio.h>
-#include <stdlib.h>
-
 #include "array/device.h"
 #include "base/mem.h"
 #include "cuda/job.h"
+#include "tap.h"
 #include "tests/bench/kvbench/bench.h"
 
 enum { TIMES = 15, SMALL_MB = 64 };
@@ -19,14 +17,6 @@ static const gpu_ops *gpu;
 static const bench_place on_gpu = {.ctx = {{KV_GPU, 0}}, .n = 1};
 static int64_t megabytes;
 static bool small;
-
-static void must(int code, const kv_err *e)
-{
-    if (code == KV_OK)
-        return;
-    fprintf(stderr, "bench: %s\n", e->text);
-    exit(1);
-}
 
 /* ---- Rows ---- */
 

@@ -1,20 +1,12 @@
 /* Blocks that come and go: a cache knows those that it was told of and the driver has not got back,
  * and nothing of others. It needs no driver. TAP.
  */
-#include <stdio.h>
-
 #include "cuda/cache.h"
+#include "tap.h"
 
 enum { SIZE = 1024 };
 
 static char memory[8 * SIZE]; /* addresses of blocks; nobody touches what is there */
-static int number, failed;
-
-static void verdict(bool ok, const char *what)
-{
-    printf("%sok %d - %s\n", ok ? "" : "not ", ++number, what);
-    failed += !ok;
-}
 
 int main(void)
 {
@@ -34,6 +26,5 @@ int main(void)
     ok = cache_note(&c, memory, 2 * SIZE, &e) == KV_OK && cache_keep(&c, memory);
     verdict(ok && c.kept == 2 * SIZE && cache_take(&c, 2 * SIZE) == memory,
             "an address that comes again has its new size");
-    printf("1..%d\n", number);
-    return failed > 0;
+    return end_verdicts();
 }

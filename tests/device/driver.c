@@ -1,22 +1,14 @@
 /* cuda/driver.c and gpu_device.c over a driver and compilers that are stubs (cuda_stub.c), which
  * the loader must find before those of the machine: LD_LIBRARY_PATH. TAP. */
 #include <cuda.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
 #include "cuda/gpu_device.h"
+#include "tap.h"
 
-static int number, failed;
 static bool kept;
 static const driver *d;
-
-static void verdict(bool ok, const char *name)
-{
-    printf("%sok %d - %s\n", ok ? "" : "not ", ++number, name);
-    failed += !ok;
-}
 
 static bool says(const kv_err *e, const char *text)
 {
@@ -154,6 +146,5 @@ int main(void)
         test_devices(d->current());
         test_devices(NULL);
     }
-    printf("1..%d\n", number);
-    return failed > 0;
+    return end_verdicts();
 }

@@ -4,21 +4,11 @@
  *
  * tests/device/run counts what the second push costs, which leaves the start out.
  */
-#include <stdio.h>
-#include <stdlib.h>
-
 #include "base/mem.h"
 #include "kvstore.h"
+#include "tap.h"
 
 enum { FLOATS = 16 };
-
-static void must(int code, const kv_err *e)
-{
-    if (code == KV_OK)
-        return;
-    fprintf(stderr, "gpu_keys: %s\n", e->text);
-    exit(1);
-}
 
 int main(int argc, char **argv)
 {

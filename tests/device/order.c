@@ -5,15 +5,13 @@
  * Over the driver of host memory, $FAKE_GPU_SEED decides when the work is done, and there are tests
  * of calls that fail half way; on a GPU its scheduler decides.
  */
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "array/device.h"
 #include "base/mem.h"
 #include "base/philox.h"
 #include "kvstore.h"
+#include "tap.h"
 
 enum {
     SLOTS = 7,
@@ -34,28 +32,7 @@ typedef struct slot {
 } slot;
 
 static const gpu_ops *gpu;
-static int number, failed;
 static uint64_t sequence, drawn;
-
-static void verdict(bool ok, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-static void verdict(bool ok, const char *fmt, ...)
-{
-    va_list ap;
-    va_start(ap, fmt);
-    printf("%sok %d - ", ok ? "" : "not ", ++number);
-    vprintf(fmt, ap);
-    printf("\n");
-    va_end(ap);
-    failed += !ok;
-}
-
-static void must(int rc, const kv_err *e)
-{
-    if (rc == KV_OK)
-        return;
-    printf("Bail out! %s\n", e->text);
-    exit(1);
-}
 
 static uint32_t draw(uint32_t below)
 {
@@ -419,6 +396,5 @@ int main(void)
         test_faults();
         verdict(give_table_back(), "a large table goes back when launches have long been small");
     }
-    printf("1..%d\n", number);
-    return failed > 0;
+    return end_verdicts();
 }

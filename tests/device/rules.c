@@ -9,8 +9,6 @@
  * of the table waits for the device or copies from it.
  */
 #include <dlfcn.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "array/device.h"
@@ -19,6 +17,7 @@
 #include "base/xxh64.h"
 #include "cuda/job.h"
 #include "cuda/prelude.h"
+#include "tap.h"
 #include "tests/unit/plan_listing.h"
 #include "vm/plan_gpu.h"
 #include "vm/plan_pass.h"
@@ -33,14 +32,6 @@ static uint32_t draw(void)
     if (drawn % 4 == 0)
         block = philox_at(seed, PHILOX_FUNCTIONS, 0, drawn / 4);
     return block.word[drawn++ % 4];
-}
-
-static void must(int rc, const kv_err *e)
-{
-    if (rc == KV_OK)
-        return;
-    fprintf(stderr, "gpu_rules: %s\n", e->text);
-    exit(2);
 }
 
 /* ---- Random plans ---- */

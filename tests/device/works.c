@@ -5,14 +5,12 @@
  * this machine or the driver over host memory.
  */
 #include <math.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "array/device.h"
 #include "base/mem.h"
 #include "base/philox.h"
+#include "tap.h"
 
 enum { JOBS = 3, MOST = 5000, SOURCES = 9, SLACK = 64 };
 
@@ -26,28 +24,10 @@ static const int64_t lengths[] = {0,    1,    2,    3,    7,    8,    15,  16,
 enum { NLENGTHS = sizeof lengths / sizeof *lengths };
 
 static const gpu_ops *gpu;
-static int device, number, failed;
+static int device;
 static uint64_t drawn;
 
-static void verdict(bool ok, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-static void verdict(bool ok, const char *fmt, ...)
-{
-    va_list ap;
-    va_start(ap, fmt);
-    printf("%sok %d - gpu(%d): ", ok ? "" : "not ", ++number, device);
-    vprintf(fmt, ap);
-    printf("\n");
-    va_end(ap);
-    failed += !ok;
-}
-
-static void must(int rc, const kv_err *e)
-{
-    if (rc == KV_OK)
-        return;
-    printf("Bail out! %s\n", e->text);
-    exit(1);
-}
+#define here(ok, text, ...) verdict(ok, "gpu(%d): " text, device, ##__VA_ARGS__)
 
 static uint32_t draw(void)
 {
@@ -410,30 +390,30 @@ static void test_works(void)
         for (int f = 0; f < NDTYPES; f++)
             for (int n = 0; n < NLENGTHS; n++)
                 ok &= try_convert(dtypes[d], dtypes[f], lengths[n]);
-        verdict(ok, "every dtype to %s", kv_dtype_name(dtypes[d]));
+        here(ok, "every dtype to %s", kv_dtype_name(dtypes[d]));
     }
     for (int d = 0; d < NDTYPES; d++) {
         bool ok = true;
         for (int n = 0; n < NLENGTHS; n++)
             for (int64_t s = 1; s <= SOURCES; s += s < 5 ? 1 : 4)
                 ok &= try_sum(dtypes[d], lengths[n], s);
-        verdict(ok, "sums of %s", kv_dtype_name(dtypes[d]));
+        here(ok, "sums of %s", kv_dtype_name(dtypes[d]));
         ok = true;
         for (int64_t row = 1; row < 40; row += 6)
             ok &= try_gather(dtypes[d], 150, row) && try_sum_rows(dtypes[d], row);
-        verdict(ok, "rows of %s", kv_dtype_name(dtypes[d]));
+        here(ok, "rows of %s", kv_dtype_name(dtypes[d]));
     }
     for (int code = QUANTISE_1BIT; code <= QUANTISE_2BIT; code++) {
         bool ok = true;
         for (int n = 0; n < NLENGTHS; n++)
             ok &= try_codes((quantise_code)code, lengths[n]) &&
                   try_quantise_sum((quantise_code)code, lengths[n]);
-        verdict(ok, "codes of %d bits", code);
+        here(ok, "codes of %d bits", code);
     }
     bool ok = true;
     for (int64_t n = 1; n < 300000; n = n * 3 + 1)
         ok &= try_chunks(KV_FLOAT32, n) && try_chunks(KV_FLOAT64, n);
-    verdict(ok, "sums of chunks, and of all elements");
+    here(ok, "sums of chunks, and of all elements");
 }
 
 /* Longer than the pieces in pinned memory, and from one device to another. */
@@ -454,7 +434,7 @@ static void test_copies(void)
     ok &= same(&p, KV_UINT8);
     gpu->free(other, there);
     pair_free(&p);
-    verdict(ok, "copies of more than a piece, and by way of gpu(%d)", other);
+    here(ok, "copies of more than a piece, and by way of gpu(%d)", other);
 }
 
 /* carry reads pinned memory, which the copies before have used. */
@@ -480,7 +460,7 @@ static void test_carrying(void)
     for (int64_t i = n; i < p.bytes; i++)
         ok &= p.host[i] == 0;
     pair_free(&p);
-    verdict(ok, "what is carried arrives, and nothing beside it");
+    here(ok, "what is carried arrives, and nothing beside it");
 }
 
 int main(void)
@@ -496,6 +476,5 @@ int main(void)
         test_copies();
         test_carrying();
     }
-    printf("1..%d\n", number);
-    return failed > 0;
+    return end_verdicts();
 }

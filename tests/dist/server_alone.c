@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include "base/mem.h"
-#include "engine/pool.h"
 #include "unit/test.h"
 
 #define HOLDS(condition, why) CHECK((condition) && (why))
@@ -268,13 +267,6 @@ int link_open(kv_err *e)
     return KV_OK;
 }
 
-bool link_agree(int number, int *other)
-{
-    (void)number;
-    *other = -1;
-    return true;
-}
-
 int link_rank(void)
 {
     return own_rank;
@@ -283,17 +275,6 @@ int link_rank(void)
 int link_size(void)
 {
     return ranks;
-}
-
-const char *link_host(int rank)
-{
-    (void)rank;
-    return "host";
-}
-
-int link_processors(void)
-{
-    return pool_workers();
 }
 
 bool link_shares_memory(int rank)
@@ -324,9 +305,5 @@ void link_sleep(int64_t us)
 }
 
 void link_wake(void)
-{
-}
-
-void link_close(void)
 {
 }

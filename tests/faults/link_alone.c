@@ -7,8 +7,6 @@
 #include <stddef.h>
 #include <time.h>
 
-#include "engine/pool.h"
-
 static struct {
     pthread_mutex_t lock;
     pthread_cond_t woken;
@@ -21,12 +19,6 @@ int link_open(kv_err *e)
     return KV_OK;
 }
 
-bool link_agree(int number, int *other)
-{
-    (void)number, (void)other;
-    return true;
-}
-
 int link_rank(void)
 {
     return 0;
@@ -35,17 +27,6 @@ int link_rank(void)
 int link_size(void)
 {
     return 1;
-}
-
-const char *link_host(int rank)
-{
-    (void)rank;
-    return "here";
-}
-
-int link_processors(void)
-{
-    return pool_workers();
 }
 
 bool link_shares_memory(int rank)
@@ -107,8 +88,4 @@ void link_wake(void)
     sleeper.wake = true;
     pthread_cond_signal(&sleeper.woken);
     pthread_mutex_unlock(&sleeper.lock);
-}
-
-void link_close(void)
-{
 }

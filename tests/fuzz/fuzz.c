@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/kv_assert.h"
+#include "base/mem.h"
 #include "base/utf8.h"
 #include "checkpoint/checkpoint_build.h"
 #include "checkpoint/scales.h"
@@ -88,8 +89,13 @@ const char *fuzz_path(const char *name)
     return path;
 }
 
+static unsigned sum_of_file; /* of the bytes that were written last */
+
 const char *fuzz_file(const char *name, const void *data, size_t n)
 {
+    sum_of_file = (unsigned)n;
+    for (size_t i = 0; i < n; i++)
+        sum_of_file = sum_of_file * 31 + ((const unsigned char *)data)[i];
     const char *path = fuzz_path(name);
     int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0600);
     HOLDS(fd >= 0, path);
@@ -154,6 +160,24 @@ static void read_tensor(const checkpoint *c, int64_t i, tensor_reader *r)
     touched ^= sum;
 }
 
+/* Blocks of any size at any place, also back. */
+static void read_about(const checkpoint *c, int64_t i, tensor_reader *r)
+{
+    const tensor_info *t = checkpoint_at(c, i);
+    int64_t one = tensor_type_run_bytes(t->type), runs = t->bytes / one;
+    unsigned seed = (unsigned)(t->offset + t->bytes);
+    for (int k = 0; k < 4 && runs > 0 && t->bytes < 1 << 16; k++) {
+        kv_err e = {0};
+        const void *data;
+        int64_t at = fuzz_next(&seed, (unsigned)runs), most = runs - at < 999 ? runs - at : 999;
+        int64_t n = 1 + fuzz_next(&seed, (unsigned)most);
+        if (!fuzz_file_result(tensor_read(r, &data, i, at * one, n * one, &e), &e))
+            return;
+        for (int64_t b = 0; b < n * one; b++)
+            touched ^= ((const unsigned char *)data)[b];
+    }
+}
+
 static void use_tensor(const checkpoint *c, int64_t i, tensor_reader *r)
 {
     kv_err e = {0};
@@ -174,8 +198,10 @@ static void use_tensor(const checkpoint *c, int64_t i, tensor_reader *r)
           t->name);
     /* so many does a file of some MB, or of some KB, hold once inflated */
     HOLDS(t->bytes <= (int64_t)1 << (fuzz_small ? 24 : 30) || (t->form & TENSOR_SPARSE), t->name);
-    if (!t->odd)
+    if (!t->odd) {
         read_tensor(c, i, r);
+        read_about(c, i, r);
+    }
     if (t->bytes <= READ_BYTES && fuzz_file_result(checkpoint_load(&a, c, i, &e), &e))
         kv_array_unref(a);
 }
@@ -194,6 +220,27 @@ void fuzz_use(const checkpoint *c)
               t->name);
         HOLDS(checkpoint_metadata(c, t->name) != NULL, t->name);
     }
+}
+
+/* An allocation fails, or all from it on: all findings come, or an error. */
+static void open_without_memory(const char *path, int before, int64_t want)
+{
+    checkpoint *c = NULL;
+    kv_err e = {0};
+    int64_t findings = 0, n = 1 + fuzz_next(&sum_of_file, 100);
+    mem_fail_at(fuzz_next(&sum_of_file, 2) ? n : -n);
+    int code = checkpoint_open(&c, path,
+                               &(checkpoint_options){.found = count_finding, .arg = &findings}, &e);
+    for (int64_t i = 0; code == KV_OK && i < checkpoint_count(c) && i < 10; i++) {
+        kv_array *a = NULL;
+        kv_err e2 = {0};
+        if (checkpoint_load(&a, c, i, &e2) == KV_OK)
+            kv_array_unref(a);
+    }
+    mem_fail_at(0);
+    checkpoint_close(c);
+    HOLDS(code == before || code == KV_E_MEMORY, e.text);
+    HOLDS(code ? findings <= want : findings == want, path);
 }
 
 int64_t fuzz_opened, fuzz_readable, fuzz_findings;
@@ -218,6 +265,7 @@ void fuzz_checkpoint(const char *path)
     /* A finding may be an oddity that stands in no reader's way, such as a wrong total_size. */
     HOLDS(code == KV_OK || told != KV_OK || findings != 0, path);
     HOLDS(told == KV_OK || code != KV_OK, path);
+    open_without_memory(path, told, findings);
     fuzz_opened++;
     fuzz_readable += code == KV_OK;
     fuzz_findings += findings;
@@ -229,4 +277,28 @@ void fuzz_checkpoint(const char *path)
     if (c && fuzz_file_result(tensor_values_decode(&c, 1, NULL, NULL, &e4), &e4))
         fuzz_use(c);
     checkpoint_close(c);
+}
+
+static void read_stream(const void *data, size_t n)
+{
+    enum { PIPE = 60000 /* bytes that a pipe holds */ };
+    checkpoint *c = NULL;
+    kv_err e = {0};
+    int ends[2], before = dup(STDIN_FILENO);
+    HOLDS(pipe(ends) == 0 && dup2(ends[0], STDIN_FILENO) == STDIN_FILENO, "a pipe");
+    HOLDS(write(ends[1], data, n < PIPE ? n : PIPE) >= 0, "a pipe");
+    close(ends[0]);
+    close(ends[1]);
+    fuzz_names("stdin: ", 7);
+    if (fuzz_file_result(checkpoint_open(&c, "-", NULL, &e), &e))
+        fuzz_use(c);
+    checkpoint_close(c);
+    HOLDS(dup2(before, STDIN_FILENO) == STDIN_FILENO, "the standard input");
+    close(before);
+}
+
+void fuzz_checkpoint_file(const char *name, const void *data, size_t n)
+{
+    fuzz_checkpoint(fuzz_file(name, data, n));
+    read_stream(data, n);
 }

@@ -20,8 +20,8 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t n, size_t max, unsigned seed);
 
-/* libFuzzer's own mutator; the replay of corpora has none and calls no mutator. */
-size_t LLVMFuzzerMutate(uint8_t *data, size_t n, size_t max) __attribute__((weak));
+/* libFuzzer's own mutator; the replay has that of lies.c. */
+size_t LLVMFuzzerMutate(uint8_t *data, size_t n, size_t max);
 
 /* What must hold; otherwise the process ends, and libFuzzer keeps the input. */
 #define HOLDS(condition, what) fuzz_holds((condition) != 0, #condition, (what), __FILE__, __LINE__)
@@ -38,6 +38,9 @@ const char *fuzz_path(const char *name); /* the path of such a file; "": of the 
 
 /* Opens path as commands do and as `check` does, reads every tensor in blocks and loads it. */
 void fuzz_checkpoint(const char *path);
+
+/* The same for a file of these bytes, and reads it as a stream, too. */
+void fuzz_checkpoint_file(const char *name, const void *data, size_t n);
 
 /* How many files were opened, how many of them were readable, and how many findings came. */
 extern int64_t fuzz_opened, fuzz_readable, fuzz_findings;
@@ -93,6 +96,9 @@ void fuzz_change_npy(buf *b, unsigned *seed);
 
 /* A mutator of safetensors files: the header is changed, and its length corrected. */
 size_t fuzz_mutate_header(uint8_t *data, size_t n, size_t max, unsigned seed);
+
+/* A mutator of zip archives: a member or the list of them is changed, and sums corrected. */
+size_t fuzz_mutate_zip(uint8_t *data, size_t n, size_t max, unsigned seed);
 
 /* Gives b back to libFuzzer, cut at max, and releases it. */
 size_t fuzz_give(uint8_t *data, size_t max, buf *b);

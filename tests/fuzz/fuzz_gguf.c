@@ -3,6 +3,6 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 {
-    fuzz_checkpoint(fuzz_file("m.gguf", data, n));
+    fuzz_checkpoint_file("m.gguf", data, n);
     return 0;
 }

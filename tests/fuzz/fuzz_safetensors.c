@@ -8,7 +8,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 {
     kv_err e = {0};
     own_checkpoint *c = NULL;
-    fuzz_checkpoint(fuzz_file("m.safetensors", data, n));
+    fuzz_checkpoint_file("m.safetensors", data, n);
     if (fuzz_result(checkpoint_open_memory(&c, data, n, "m", &e), &e))
         for (int64_t i = 0; i < checkpoint_count(c) && i < 100; i++) {
             kv_array *a = NULL;

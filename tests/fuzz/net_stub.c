@@ -172,13 +172,6 @@ int link_open(kv_err *e)
     return KV_OK;
 }
 
-bool link_agree(int number, int *other)
-{
-    (void)number;
-    *other = -1;
-    return true;
-}
-
 int link_rank(void)
 {
     return own_rank;
@@ -187,16 +180,6 @@ int link_rank(void)
 int link_size(void)
 {
     return ranks;
-}
-
-const char *link_host(int rank)
-{
-    return rank == own_rank ? "here" : "there";
-}
-
-int link_processors(void)
-{
-    return pool_workers();
 }
 
 bool link_shares_memory(int rank)
@@ -216,10 +199,6 @@ void link_sleep(int64_t us)
 }
 
 void link_wake(void)
-{
-}
-
-void link_close(void)
 {
 }
 

@@ -404,25 +404,3 @@ TEST(csv_no_memory)
         cell |= strcmp(e.text, "x.csv:2:1: out of memory for a cell") == 0;
     CHECK(cell);
 }
-
-TEST(csv_nonsense)
-{
-    /* Random bytes from the letters that mean something: no crash, and an error has its text. */
-    static const char letters[] =
-        "0123456789.,,,,\n\n\r\"-+eE nai#shape=dtypeflot16tru\0\xEF\xBB\xBF\t;";
-    uint64_t state = 4711;
-    for (int i = 0; i < 50000; i++) {
-        char text[64];
-        size_t n = io_random(&state) % sizeof text;
-        for (size_t j = 0; j < n; j++)
-            text[j] = letters[io_random(&state) % (sizeof letters - 1)];
-        if (i % 4 == 0 && n > 8)
-            memcpy(text, "# shape=", 8);
-        e = (kv_err){0};
-        own_array *a = NULL;
-        int rc = csv_read_text(&a, text, n, "x.csv", NULL, &e);
-        CHECK((rc == KV_OK) == (a != NULL));
-        CHECK_INT(e.code, rc);
-        CHECK(rc == KV_OK || e.text[0]);
-    }
-}

@@ -429,25 +429,6 @@ TEST(json_lists_of_numbers)
     CHECK(read > all / 200);
 }
 
-TEST(json_nonsense)
-{
-    static const char letters[] =
-        "[[[]]],,,123.-eE\"\"\\nulltrefas{{}}:: \n\t\0\xC3\xA4\"data\"\"shape\"";
-    uint64_t state = 4712;
-    for (int i = 0; i < 100000; i++) {
-        char text[48];
-        size_t n = io_random(&state) % sizeof text;
-        for (size_t j = 0; j < n; j++)
-            text[j] = letters[io_random(&state) % (sizeof letters - 1)];
-        e = (kv_err){0};
-        own_array *a = NULL;
-        int rc = json_read(&a, text, n, "x.json", false, 0, &e);
-        CHECK((rc == KV_OK) == (a != NULL));
-        CHECK_INT(e.code, rc);
-        CHECK(rc == KV_OK || e.text[0]);
-    }
-}
-
 TEST(json_write_stream)
 {
     enum { ROWS = 30000 };
