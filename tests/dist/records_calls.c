@@ -285,26 +285,43 @@ TEST(records_looks_at_a_worker_that_is_ahead)
     buf_release(&b);
 }
 
-/* The first worker's init, behind a push of another worker that made the key in another form. */
-TEST(records_an_init_of_another_form_than_a_push_before)
+/* A worker asks for the place of key 7, which has this form; the first one inits it. */
+static void asks_place(int rank, uint64_t number, ask_key k)
 {
-    const char *why = "rank 1 has pushed key 7 as row_sparse float32 (4, 2) before this init as "
-                      "float32 (4, 2)";
-    own_buf pushed = {0}, made = {0};
-    ask_key k = {.id = 7, .dtype = KV_FLOAT32, .ndim = 2, .shape = {4, 2}};
+    own_buf b = {0};
+    k.id = 7;
+    ask_put_key(&b, &k, NULL);
+    ask(rank, number, ASK_PLACE, (link_args){.inits = rank == 0}, b.data, (int64_t)b.len);
+}
+
+/* The first worker's init, behind a push of another worker, which made the key in a form. */
+TEST(records_an_init_behind_a_push)
+{
+    const ask_key made = {.dtype = KV_FLOAT32, .ndim = 2, .shape = {4, 2}};
+    ask_key other[] = {made, made, made, made};
+    static const char *const forms[] = {"row_sparse float32 (4, 2)", "float64 (4, 2)",
+                                        "float32 (4,)", "float32 (4, 3)"};
     own_store *s = open_store(form("dist_sync", false, false, -1));
     CHECK(s != NULL);
-    ask_put_key(&made, &k, NULL);
-    k.storage = KV_ROW_SPARSE;
-    ask_put_key(&pushed, &k, NULL);
-    ask(1, 41, ASK_PLACE, none, pushed.data, (int64_t)pushed.len);
+    asks_place(1, 41, made);
     replied(1, 41);
-    ask(0, 42, ASK_PLACE, (link_args){.inits = 1}, made.data, (int64_t)made.len);
-    failed(0, link_call_number(42), KV_E_VALUE, why);
-    memcpy(&e, all[nread - 1].data, sizeof e);
-    CHECK(e.has_key && !e.key_is_text);
-    CHECK_INT(e.key_id, 7);
-    CHECK_TEXT(e.hint, "let the others come to a barrier behind init before they push");
+    other[0].storage = KV_ROW_SPARSE;
+    other[1].dtype = KV_FLOAT64;
+    other[2].ndim = 1;
+    other[3].shape[1] = 3;
+    for (int i = 0; i < 4; i++) {
+        char why[128];
+        snprintf(why, sizeof why,
+                 "rank 1 has pushed key 7 as float32 (4, 2) before this init as %s", forms[i]);
+        asks_place(0, 42, other[i]);
+        failed(0, link_call_number(42), KV_E_VALUE, why);
+        memcpy(&e, all[nread - 1].data, sizeof e);
+        CHECK(e.has_key && !e.key_is_text);
+        CHECK_INT(e.key_id, 7);
+        CHECK_TEXT(e.hint, "let the others come to a barrier behind init before they push");
+    }
+    asks_place(0, 43, made);
+    replied(0, 43);
     e = (kv_err){0};
 }
 
