@@ -156,13 +156,15 @@ static int write_file(const queue *q, kv_err *e)
 static int start(queue *q, kv_err *e)
 {
     int ends[2] = {-1, -1};
-    if (q->o->by != LAUNCH_SLURM && pipe2(ends, O_CLOEXEC))
+    bool runs = q->o->by == LAUNCH_SLURM;
+    if (!runs && pipe2(ends, O_CLOEXEC))
         return kv_err_set(e, KV_E_IO, "launch: no pipe: %s", strerror(errno));
     fflush(stdout);
     q->begin_ms = clock_ms();
     pid_t pid = fork();
     if (pid == 0)
-        children_become(q->command.words, q->client > 0, ends[1], &q->signals.before);
+        children_become(q->command.words, false, runs ? STDOUT_FILENO : ends[1],
+                        runs ? STDERR_FILENO : ends[1], &q->signals.before);
     if (ends[1] >= 0)
         close(ends[1]);
     q->said_fd = ends[0];
