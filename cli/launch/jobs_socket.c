@@ -431,8 +431,7 @@ static void drop(launch_door *d, int i)
 {
     close(d->clients[i]);
     d->n--;
-    for (; i < d->n; i++)
-        d->clients[i] = d->clients[i + 1];
+    memmove(d->clients + i, d->clients + i + 1, (size_t)(d->n - i) * sizeof *d->clients);
 }
 
 void door_look(launch_door *d, struct job *j)
