@@ -303,8 +303,6 @@ static int run(session *s, options *o)
         if (again || ended || !terminal || !stays(s, &st))
             break;
     }
-    if (served)
-        entry_source_close(&entries);
     int pending = ended ? ended : interrupt_pending();
     if (pending == SIGALRM && s->failure == 0 && session_interrupted(s, &e))
         report_error(s, &e);
