@@ -23,7 +23,7 @@
 enum {
     PIPE_BYTES = 1 << 20, /* a tick sends no more of an entry */
     PATIENCE_MS = 1000,   /* with an entry, before it goes on in the background */
-    END_MS = 2000,        /* for ranks that are interrupted to end */
+    END_MS = 2000,        /* for ranks to end, or to begin */
     AGAIN_MS = 2100 /* between two interruptions: a second one so soon would end the process */
 };
 
@@ -88,12 +88,13 @@ static bool any_busy(const job_prompt *p, int to, bool background)
     return any;
 }
 
+/* Returns true if somebody can take entries: a job that has lost a rank ends. */
 static bool any_left(const job_prompt *p)
 {
     bool any = false;
     for (int i = 0; i < p->n; i++)
         any |= !is_gone(p, i);
-    return any && attempt_runs(p->j);
+    return any && attempt_runs(p->j) && !p->j->end_ms;
 }
 
 static void drop(entry **at)
@@ -171,8 +172,7 @@ static void interrupt_busy(void *arg)
  * moment. Without one nobody else can end the wait for a worker that has failed. */
 static void wait_for_answers(job_prompt *p, int to)
 {
-    int64_t begin_ms = clock_ms();
-    p->heard_ms = begin_ms;
+    int64_t begin_ms = p->heard_ms = clock_ms();
     interrupt_at_prompt(true); /* two Ctrl-C do not end launch */
     while (any_busy(p, to, !p->terminal) && any_left(p)) {
         int signal = interrupt_pending();
@@ -191,7 +191,7 @@ static void wait_for_answers(job_prompt *p, int to)
     }
     p->failed = p->failed ? p->failed : p->j->code; /* one that has ended answers no more */
     /* says once of each busy worker that its entry goes on */
-    for (int i = 0; i < p->n; i++) {
+    for (int i = 0; i < p->n && any_left(p); i++) {
         job_worker *w = &p->workers[i];
         if (is_busy(p, to, i) && !w->named) {
             terminal_say("kvctl: rank %d is still busy with line %d, which goes on; Ctrl-C ends it",
@@ -309,7 +309,7 @@ static int run_prompt(job_prompt *p)
 /* Until all workers have begun, before the prompt, or all ranks have ended, behind it. */
 static void wait_for_ranks(job_prompt *p)
 {
-    int64_t say_ms = clock_ms() + PATIENCE_MS;
+    int64_t say_ms = clock_ms() + END_MS;
     for (int i = 0; i < (p->ends ? p->j->n : p->n) && attempt_runs(p->j);) {
         if (is_gone(p, i) || (!p->ends && p->workers[i].begun)) {
             i++;
@@ -317,8 +317,8 @@ static void wait_for_ranks(job_prompt *p)
         }
         go_on(p);
         if (p->terminal && !p->j->end_ms && clock_ms() > say_ms) {
-            terminal_say("kvctl: launch waits for rank %d to %s; Ctrl-C ends the job", i,
-                         p->ends ? "end" : "begin");
+            terminal_say("kvctl: rank %d has not %s yet; Ctrl-C ends the job", i,
+                         p->ends ? "ended" : "begun");
             say_ms = INT64_MAX;
         }
     }

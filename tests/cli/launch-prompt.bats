@@ -204,7 +204,7 @@ END
     command -v tmux >/dev/null || skip "no tmux"
     echo '!test "$OMPI_COMM_WORLD_RANK" = 0 || until [ -e go ]; do sleep 0.05; done' >begin.kv
     terminal_with 90 40 kvctl launch -n 2 -i begin.kv
-    shows "kvctl: launch waits for rank 1 to begin; Ctrl-C ends the job"
+    shows "kvctl: rank 1 has not begun yet; Ctrl-C ends the job"
     refute on_screen "kv[0..1]>"
     type_text 'print "read"'
     press Enter
@@ -212,6 +212,24 @@ END
     row "[1] read"
     leave "kv[0..1]>"
     ended
+}
+
+@test "launch -i: a killed rank ends the prompt, a stopped one is named at its end" {
+    command -v tmux >/dev/null || skip "no tmux"
+    for signal in KILL STOP; do
+        rm -f pid.*
+        terminal_with 90 40 kvctl launch -n 2 --deadline 100 -i
+        shows "kv[0..1]>"
+        enter '!echo "$PPID" >pid.$OMPI_COMM_WORLD_RANK; echo noted' "[1] noted"
+        kill -$signal "$(cat pid.1)"
+        if [ $signal = STOP ]; then
+            leave "kv[0..1]>"
+            shows "kvctl: rank 1 has not ended yet; Ctrl-C ends the job"
+            kill -KILL "$(cat pid.1)"
+        fi
+        shows "kvctl: rank 1 (worker) was killed by signal 9"
+        ended
+    done
 }
 
 @test "launch -i: a stopped rank takes an entry of megabytes later, and holds nothing up" {
