@@ -171,14 +171,10 @@ static void gone_let(job *j, int number, const char *why)
 /* Once a tick: tells other hosts. */
 static void gone_look(job *j)
 {
-    if (j->end_ms)
-        return;
-    for (int i = 0; i < j->n && !j->telling && j->mpirun; i++) {
-        rank *r = &j->ranks[i];
-        if (!r->untold)
-            continue;
-        children_tell_hosts(j, "gone", i, r->why);
-        r->untold = false;
+    for (int i = 0; i < j->n && !j->telling && j->mpirun && !j->end_ms; i++) {
+        if (j->ranks[i].untold)
+            children_tell_hosts(j, "gone", i, j->ranks[i].why);
+        j->ranks[i].untold = false;
     }
 }
 
@@ -794,8 +790,7 @@ int attempt_run(job *j, const launch_command *c, const signal_masks *m, long lon
     output_release(&j->output);
     if (j->output.error && !rc && !j->code)
         rc = file_error(e, "write", "stdout", j->output.error);
-    if (j->heard >= 0)
-        close(j->heard);
+    file_close_fd(&j->heard);
     gone_say(j);
     *rounds = read_rounds(j);
     folder_remove(j->folder);

@@ -186,8 +186,7 @@ static int run_round(survey *s, bool copy, kv_err *e)
             if (!late && (n = read(p->fd, block, sizeof block)) > 0)
                 buf_put(&p->said, block, (size_t)n);
         }
-        if (p->fd >= 0)
-            close(p->fd);
+        file_close_fd(&p->fd);
         p->status = 255 << 8;
         if (p->pid > 0) {
             if (late)

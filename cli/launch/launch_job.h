@@ -20,6 +20,9 @@ int launch_queue(const launch_options *o, int *code, kv_err *e);
 /* The watcher: the words of a rank. Returns the exit code. */
 int launch_rank(int argc, char **argv);
 
+/* Sets KVSTORE_RANK_PID, "PID JOB": what this process runs knows by it that it is not the rank. */
+void launch_mark_rank(void);
+
 /* SSH... HOST COMMAND: runs that ssh, and tells launch when it fails. */
 int launch_ssh(int argc, char **argv);
 
