@@ -111,13 +111,14 @@ static void check_inputs(session *s, const input *inputs, int n)
 /* ---- Leaving ---- */
 
 /* Returns true if this process was started as a rank of a job. A process that a rank started has
- * its environment, and is not one. */
+ * its environment, and is not one, unless it is a rank of another job. */
 static bool is_rank(void)
 {
     if (!getenv("KVSTORE_RUN_DIR") && !getenv("OMPI_COMM_WORLD_SIZE"))
         return false;
-    const char *pid = getenv("KVSTORE_RANK_PID");
-    return !pid || atoi(pid) == getpid();
+    const char *said = getenv("KVSTORE_RANK_PID"), *job = getenv("PMIX_NAMESPACE");
+    const char *of = said ? strchr(said, ' ') : NULL;
+    return !of || atoi(said) == getpid() || strcmp(of + 1, job ? job : "") != 0;
 }
 
 /* Returns true if the last value shown is true, or has at least one element and all of them are
@@ -303,8 +304,6 @@ static int run(session *s, options *o)
         if (again || ended || !terminal || !stays(s, &st))
             break;
     }
-    if (served)
-        entry_source_close(&entries);
     int pending = ended ? ended : interrupt_pending();
     if (pending == SIGALRM && s->failure == 0 && session_interrupted(s, &e))
         report_error(s, &e);
@@ -424,11 +423,8 @@ int main(int argc, char **argv)
     kv_err e = {0};
     int rc;
     bool rank = is_rank(); /* later MPI may still be starting, which sets variables */
-    if (rank) {            /* for what it runs; launch has set it, mpirun without launch has not */
-        char pid[16];
-        snprintf(pid, sizeof pid, "%d", (int)getpid());
-        setenv("KVSTORE_RANK_PID", pid, 1);
-    }
+    if (rank)              /* launch has marked it, mpirun without launch has not */
+        launch_mark_rank();
     raise_stack();
     bug_ends_process();
     output_install();

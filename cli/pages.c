@@ -685,11 +685,11 @@ int prompt_serve(session *s, const entry_source *from, bool stops)
         size_t n;
         int line;
         kv_err e = {0};
-        entry_source_answer(from, s->failure);
-        s->failure = 0;
         interrupt_at_prompt(true);
         visit_park(s, true);
-        if (entry_source_next(from, &text, &n, &line, &e))
+        int rc = entry_source_next(from, s->failure, &text, &n, &line, &e);
+        s->failure = 0;
+        if (rc)
             report_error(s, &e);
         visit_park(s, false);
         interrupt_at_prompt(false);

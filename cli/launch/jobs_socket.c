@@ -277,8 +277,7 @@ int door_open(launch_door *d, const launch_options *o, kv_err *e)
     if (jobs_folder_open(true, &d->dir, &why) == KV_OK &&
         jobs_listen(d->dir, d->name, &d->fd, &why) == KV_OK)
         return KV_OK;
-    if (d->dir >= 0)
-        close(d->dir);
+    file_close_fd(&d->dir);
     if (why.code == KV_E_BUSY) {
         *e = why;
         return kv_err_hint(e, "kvctl jobs lists it; --name gives this one another name");
@@ -431,8 +430,7 @@ static void drop(launch_door *d, int i)
 {
     close(d->clients[i]);
     d->n--;
-    for (; i < d->n; i++)
-        d->clients[i] = d->clients[i + 1];
+    memmove(d->clients + i, d->clients + i + 1, (size_t)(d->n - i) * sizeof *d->clients);
 }
 
 void door_look(launch_door *d, struct job *j)

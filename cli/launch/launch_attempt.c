@@ -48,17 +48,15 @@ int children_next_signal(const sigset_t *watched)
     return signal > 0 ? signal : 0;
 }
 
-void children_become(char **words, bool other, int said, const sigset_t *mask)
+void children_become(char **words, bool other, int out, int err, const sigset_t *mask)
 {
-    int nothing = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
     setpgid(0, 0);
     prctl(PR_SET_PDEATHSIG, SIGTERM);
     if (isatty(STDIN_FILENO) || other)
         dup2(nothing, STDIN_FILENO); /* a group in the background may not read a terminal */
-    if (said >= 0) {
-        dup2(said, STDOUT_FILENO);
-        dup2(said, STDERR_FILENO);
-    }
+    dup2(out < 0 ? nothing : out, STDOUT_FILENO);
+    dup2(err < 0 ? nothing : err, STDERR_FILENO);
     signal(SIGPIPE, SIG_DFL);
     sigprocmask(SIG_SETMASK, mask, NULL);
     execvp(words[0], words);
@@ -66,8 +64,8 @@ void children_become(char **words, bool other, int said, const sigset_t *mask)
     _exit(EXIT_UNSUPPORTED);
 }
 
-/* Starts mpirun with the variables of the job. said: its stdout and stderr; mask: the signals that
- * are blocked in it. Returns its number; 0 with an error: memory, unsupported. */
+/* Starts mpirun with the variables of the job. said: its stdout and stderr, or -1; mask: the
+ * signals that are blocked in it. Returns its number; 0 with an error: memory, unsupported. */
 static pid_t start_mpirun(const job *j, const launch_command *c, int said, const sigset_t *mask,
                           kv_err *e)
 {
@@ -85,7 +83,7 @@ static pid_t start_mpirun(const job *j, const launch_command *c, int said, const
         _exit(EXIT_FAILED);
     }
     if (pid == 0)
-        children_become(c->words, j->mpirun > 0 || j->o->talk, said, mask);
+        children_become(c->words, j->mpirun > 0 || j->o->talk, said, said, mask);
     if (pid < 0)
         kv_err_set(e, KV_E_UNSUPPORTED, "launch: no process can be started");
     return pid > 0 ? pid : 0;
@@ -123,9 +121,8 @@ static void children_tell_hosts(job *j, const char *file, int number, const char
     sigset_t none;
     kv_err e = {0};
     sigemptyset(&none);
-    own_fd nothing = open("/dev/null", O_WRONLY | O_CLOEXEC);
     if (!mpirun_tell_command(&c, j->o, j->hosts, file, number, why, &e))
-        j->telling = start_mpirun(j, &c, nothing, &none, &e);
+        j->telling = start_mpirun(j, &c, -1, &none, &e);
 }
 
 /* Ends all that is still a child, whatever it is. */
@@ -174,14 +171,10 @@ static void gone_let(job *j, int number, const char *why)
 /* Once a tick: tells other hosts. */
 static void gone_look(job *j)
 {
-    if (j->end_ms)
-        return;
-    for (int i = 0; i < j->n && !j->telling && j->mpirun; i++) {
-        rank *r = &j->ranks[i];
-        if (!r->untold)
-            continue;
-        children_tell_hosts(j, "gone", i, r->why);
-        r->untold = false;
+    for (int i = 0; i < j->n && !j->telling && j->mpirun && !j->end_ms; i++) {
+        if (j->ranks[i].untold)
+            children_tell_hosts(j, "gone", i, j->ranks[i].why);
+        j->ranks[i].untold = false;
     }
 }
 
@@ -388,15 +381,15 @@ __attribute__((format(printf, 4, 5))) static void lose(job *j, int number, int r
         loss_end_host(j, other);
 }
 
-/* A rank was killed: the others go on without it, or the job has failed. */
-__attribute__((format(printf, 3, 4))) static void lose_rank(job *j, int number, const char *fmt,
-                                                            ...)
+/* A rank was killed, 0: by an unknown signal. The others go on without it, or the job has failed.
+ */
+static void lose_rank(job *j, int number, int signal)
 {
-    char why[512];
-    va_list args;
-    va_start(args, fmt);
-    vsnprintf(why, sizeof why, fmt, args);
-    va_end(args);
+    char why[512], name[160], by[32] = "";
+    name_rank(j, number, name);
+    if (signal)
+        snprintf(by, sizeof by, " by signal %d", signal);
+    snprintf(why, sizeof why, "%s was killed%s", name, by);
     if (gone_may(j, number))
         gone_let(j, number, why);
     else
@@ -435,7 +428,7 @@ static void take_event(job *j, rank *r, const char *line)
     } else if (r->gone) {
         /* it ends, as was said */
     } else if (strcmp(what, "signal") == 0)
-        lose_rank(j, number, "%s was killed by signal %d", name, x);
+        lose_rank(j, number, x);
     else if (x == LINK_CLOSED && !j->is_local) {
         j->cut = j->cut_ms ? j->cut : number;
         j->cut_ms = j->cut_ms ? j->cut_ms : clock_ms();
@@ -560,7 +553,7 @@ static void look_at_watchers(job *j)
         if (!j->is_local || !r->pid || r->ended || kill(r->watcher, 0) == 0)
             continue;
         r->ended = true;
-        lose_rank(j, i, "rank %d (%s) was killed", i, role(j, i));
+        lose_rank(j, i, 0);
     }
 }
 
@@ -797,8 +790,7 @@ int attempt_run(job *j, const launch_command *c, const signal_masks *m, long lon
     output_release(&j->output);
     if (j->output.error && !rc && !j->code)
         rc = file_error(e, "write", "stdout", j->output.error);
-    if (j->heard >= 0)
-        close(j->heard);
+    file_close_fd(&j->heard);
     gone_say(j);
     *rounds = read_rounds(j);
     folder_remove(j->folder);

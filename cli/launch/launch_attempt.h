@@ -147,9 +147,8 @@ void children_watch_signals(signal_masks *m);
 int children_next_signal(const sigset_t *watched);
 
 /* In a child: becomes a program in a group of its own, because Ctrl-C is for launch, which passes
- * it on. other: another such program has the stdin. said: its stdout and stderr; -1: those of
- * launch. */
-_Noreturn void children_become(char **words, bool other, int said, const sigset_t *mask);
+ * it on. other: another such program has the stdin. out, err: stdout and stderr; -1: none. */
+_Noreturn void children_become(char **words, bool other, int out, int err, const sigset_t *mask);
 
 /* Once a tick, when `full` says whether there was more to read than was read: then, and when ticks
  * stood still, nobody is silent because launch has heard nothing. */

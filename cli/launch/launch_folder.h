@@ -12,7 +12,7 @@
  *                nothing: launch is asked to say that it is gone
  *   grow         "RANK -" for each spare that is to become a worker: from launch
  *   rounds.RANK  (with a checkpoint) how many rounds that worker has begun
- *   entries.RANK (of a job with a prompt) the socket of its entries, launch_job.h
+ *   entries.RANK (of a job with a prompt) the pipe of its entries, launch_job.h
  *   launch       locked by launch, on its own host: there it removes the folder itself
  *   held         locked by the watchers of ranks that run
  *

@@ -77,7 +77,7 @@ static void sync_command(const launch_hosts *h, const launch_options *o, const c
 typedef struct probe {
     launch_command command;
     pid_t pid;
-    int fd; /* its stdout and stderr */
+    int fd; /* its stderr: what a shell prints at its start may hide why ssh failed */
     int status;
     bool answered; /* the command has ended well */
     buf said;
@@ -102,7 +102,7 @@ static void start(probe *p, const sigset_t *mask)
         return;
     p->pid = fork();
     if (p->pid == 0)
-        children_become(p->command.words, true, ends[1], mask);
+        children_become(p->command.words, true, -1, ends[1], mask);
     close(ends[1]);
     p->fd = ends[0];
 }
@@ -186,8 +186,7 @@ static int run_round(survey *s, bool copy, kv_err *e)
             if (!late && (n = read(p->fd, block, sizeof block)) > 0)
                 buf_put(&p->said, block, (size_t)n);
         }
-        if (p->fd >= 0)
-            close(p->fd);
+        file_close_fd(&p->fd);
         p->status = 255 << 8;
         if (p->pid > 0) {
             if (late)

@@ -20,6 +20,9 @@ int launch_queue(const launch_options *o, int *code, kv_err *e);
 /* The watcher: the words of a rank. Returns the exit code. */
 int launch_rank(int argc, char **argv);
 
+/* Sets KVSTORE_RANK_PID, "PID JOB": what this process runs knows by it that it is not the rank. */
+void launch_mark_rank(void);
+
 /* SSH... HOST COMMAND: runs that ssh, and tells launch when it fails. */
 int launch_ssh(int argc, char **argv);
 
@@ -46,15 +49,16 @@ int launch_serve(int argc, char **argv);
 
 /* launch -i: a prompt for a job. Each entry goes to all workers, `@0 ENTRY` to one.
  *
- * An entry that takes longer than a second goes on in the background. While somebody types, the job
- * goes on as well: it runs in this process, between keys.
+ * The prompt comes when all workers have begun. An entry that takes longer than a second goes on in
+ * the background. While somebody types, the job goes on as well: it runs in this process, between
+ * keys.
  *
- * Each worker has a socket for entries in the folder of the job, so workers are processes of this
- * host. launch sends an entry by a message on a connection of its own (jobs_socket.h): JOBS_ENTRY
- * with the number of its first line, or JOBS_STOP at the end.
- * Whenever a worker can take an entry, it writes a line, with the exit code of the one before, into
- * a pipe to its watcher, whose number is in KVSTORE_ENTRIES. The watcher sends that on behind all
- * that the worker has printed. */
+ * Each worker has a named pipe for entries in the folder of the job, so workers are processes of
+ * this host. What the pipe does not take at once, of a large entry or of a worker that is stopped,
+ * launch keeps, and sends it on while it does the rest of its work. Whenever a worker can take an
+ * entry, it writes a line, with the exit code of the one before, into a pipe to its watcher, whose
+ * number is in KVSTORE_ENTRIES. The watcher sends that on behind all that the
+ * worker has printed. */
 
 /* Runs the job and the prompt. *code: the exit code of the job; without a terminal, of the first
  * entry that failed in a job that ended well. Errors: io, memory, unsupported, when it could not
@@ -65,15 +69,12 @@ int launch_prompt(const launch_options *o, int *code, kv_err *e);
 
 /* Where a worker's entries come from, and where their answers go. */
 typedef struct entry_source {
-    int dir, fd, done; /* fd: listens in the folder */
-    char name[32];
+    int fd, done;
 } entry_source;
 
 /* named: the value of KVSTORE_ENTRIES. Error: io. */
 int entry_source_open(entry_source *from, const char *named, kv_err *e);
-/* Waits for the next entry. *text: mem_free it; NULL at the end, and with a signal pending. *line:
- * of its first one in the session. Errors: io, memory. */
-int entry_source_next(const entry_source *from, char **text, size_t *n, int *line, kv_err *e);
-/* The entry is done. */
-void entry_source_answer(const entry_source *from, int code);
-void entry_source_close(const entry_source *from);
+/* Says how the entry before ended and waits for the next. *text: mem_free it; NULL at the end, and
+ * with a signal pending. *line: of its first one in the session. Error: memory. */
+int entry_source_next(const entry_source *from, int rc, char **text, size_t *n, int *line,
+                      kv_err *e);

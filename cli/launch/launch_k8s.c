@@ -40,9 +40,9 @@ typedef struct k8s_file {
     char key[32];        /* in the ConfigMap */
     const char *path;    /* in the pod, below MOUNTED; its folder and name */
     const char *folder;
-    char *bytes;
+    const char *bytes;
+    char *read; /* these, of a script; NULL: they are of kvctl itself */
     size_t n;
-    bool owned;          /* bytes are */
 } k8s_file;
 
 typedef struct k8s_job {
@@ -159,24 +159,19 @@ static int check_checkpoint(const launch_options *o, kv_err *e)
 
 /* ---- Files ---- */
 
-static k8s_file *add_file(k8s_job *j, kv_err *e)
+static void add_file(k8s_job *j, k8s_file f, kv_err *e)
 {
     if (mem_grow(&j->files, &j->cap, j->nfiles + 1, sizeof *j->files, e))
-        return NULL;
-    k8s_file *f = &j->files[j->nfiles++];
-    *f = (k8s_file){.folder = "entry/"};
-    return f;
+        mem_free(f.read);
+    else
+        j->files[j->nfiles++] = f;
 }
 
 static void add_own(k8s_job *j, const char *key, const char *path, const char *text, kv_err *e)
 {
-    k8s_file *f = add_file(j, e);
-    if (!f)
-        return;
-    snprintf(f->key, sizeof f->key, "%s", key);
-    f->path = path;
-    f->bytes = (char *)text; /* not owned, and not written */
-    f->n = strlen(text);
+    k8s_file f = {.path = path, .folder = "entry/", .bytes = text, .n = strlen(text)};
+    snprintf(f.key, sizeof f.key, "%s", key);
+    add_file(j, f, e);
 }
 
 /* Kubernetes takes paths below the mount alone. */
@@ -200,16 +195,14 @@ static int add_script(k8s_job *j, const char *path, kv_err *e)
     while (strncmp(path, "./", 2) == 0)
         path += 2;
     for (int64_t i = 0; i < j->nfiles; i++)
-        if (j->files[i].owned && strcmp(j->files[i].path, path) == 0)
+        if (j->files[i].read && strcmp(j->files[i].path, path) == 0)
             return KV_OK;
-    k8s_file *f = add_file(j, e);
-    if (!f || file_read_text(path, &f->bytes, &f->n, e))
-        return e->code;
-    f->owned = true;
-    f->path = path;
-    f->folder = "job/";
-    snprintf(f->key, sizeof f->key, "file-%lld", (long long)++j->nscripts);
-    return KV_OK;
+    k8s_file f = {.path = path, .folder = "job/"};
+    TRY(file_read_text(path, &f.read, &f.n, e));
+    f.bytes = f.read;
+    snprintf(f.key, sizeof f.key, "file-%lld", (long long)++j->nscripts);
+    add_file(j, f, e);
+    return e->code;
 }
 
 static int add_scripts(k8s_job *j, kv_err *e)
@@ -419,8 +412,7 @@ int launch_k8s(const launch_options *o, kv_err *e)
             file_error(e, "write", "stdout", errno);
     }
     for (int64_t i = 0; i < j.nfiles; i++)
-        if (j.files[i].owned)
-            mem_free(j.files[i].bytes);
+        mem_free(j.files[i].read);
     mem_free(j.files);
     buf_release(&j.entry);
     buf_release(&j.secret);

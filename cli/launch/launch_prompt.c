@@ -4,60 +4,65 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/mem.h"
-#include "launch/jobs_socket.h"
 #include "launch/launch_attempt.h"
+#include "launch/launch_folder.h"
 #include "syntax/read_unit.h"
 #include "term/repl.h"
 #include "term/signals.h"
 #include "term/terminal.h"
 
 enum {
-    ENTRY_SOCKET = 32,  /* letters of the name */
-    PATIENCE_MS = 1000, /* with an entry, before it goes on in the background */
-    END_MS = 2000,      /* for ranks that are interrupted to end */
-    AGAIN_MS = 2100     /* between two interruptions: a second one so soon would end the process */
+    PIPE_BYTES = 1 << 20, /* a tick sends no more of an entry */
+    PATIENCE_MS = 1000,   /* with an entry, before it goes on in the background */
+    END_MS = 2000,        /* for ranks to end, or to begin */
+    AGAIN_MS = 2100 /* between two interruptions: a second one so soon would end the process */
 };
+
+/* What a worker reads: this, and the bytes of an entry. */
+typedef struct entry_head {
+    size_t n;
+    int line; /* of its first one; 0: no entry, the worker shall end */
+} entry_head;
 
 typedef struct entry {
     struct entry *next;
-    int line; /* of its first line */
-    size_t n;
-    char bytes[]; /* as launch_job.h has them */
+    entry_head head;
+    char bytes[];
 } entry;
 
 typedef struct job_worker {
     bool begun;   /* it takes entries */
     entry *first; /* the worker runs this one; the entries after it wait */
+    size_t sent;  /* bytes of this one, or of the order to end */
     bool named;   /* the user knows that it goes on in the background */
     int64_t interrupted_ms;
 } job_worker;
 
 typedef struct job_prompt {
     job *j;
-    int dir; /* the folder of the job */
     job_worker *workers;
     int n;
-    kv_err e;         /* of the entries, where they cannot be read */
+    kv_err *e;        /* of entries that cannot be read */
     sigset_t watched; /* the signals that are the job's, not the prompt's */
     char prompt[32];
-    bool terminal, stops;
+    bool terminal, stops, ends; /* ends: no entry comes any more */
     int64_t heard_ms; /* of the last answer */
     int failed;       /* the exit code of an entry since the last one was typed; 0: none failed */
     int failure;      /* of the first one that failed */
 } job_prompt;
 
-static void name_socket(char name[ENTRY_SOCKET], int number)
+static void entries_path(char path[FOLDER_PATH], const char *folder, int number)
 {
-    snprintf(name, ENTRY_SOCKET, "entries.%d", number);
+    snprintf(path, FOLDER_PATH, "%s/entries.%d", folder, number);
 }
 
 /* ---- Entries and their answers ---- */
@@ -71,7 +76,7 @@ static bool is_gone(const job_prompt *p, int number)
 static bool is_busy(const job_prompt *p, int to, int number)
 {
     const job_worker *w = &p->workers[number];
-    return (to < 0 || to == number) && !is_gone(p, number) && (!w->begun || w->first);
+    return (to < 0 || to == number) && !is_gone(p, number) && w->first;
 }
 
 /* The same for any worker. background: also for workers that are already named as busy. */
@@ -83,32 +88,38 @@ static bool any_busy(const job_prompt *p, int to, bool background)
     return any;
 }
 
+/* Returns true if somebody can take entries: a job that has lost a rank ends. */
 static bool any_left(const job_prompt *p)
 {
     bool any = false;
     for (int i = 0; i < p->n; i++)
         any |= !is_gone(p, i);
-    return any && attempt_runs(p->j);
+    return any && attempt_runs(p->j) && !p->j->end_ms;
 }
 
-static void drop_first(job_worker *w)
+static void drop(entry **at)
 {
-    entry *x = w->first;
-    w->first = x->next;
+    entry *x = *at;
+    *at = x->next;
     mem_free(x);
 }
 
-/* To a worker that waits for it, so it is taken at once, unless that one is stopped: a large entry
- * is sent again then, for a minute, and the worker passes over what it got in part. */
-static void send_message(const job_prompt *p, int number, jobs_kind kind, const entry *x)
+/* Sends on what has not gone yet of the first entries. A worker that is stopped reads nothing: its
+ * pipe takes a part, and a later tick sends the rest. */
+static void send_on(job_prompt *p)
 {
-    char name[ENTRY_SOCKET];
-    name_socket(name, number);
-    bool gone = p->dir < 0, sent = false;
-    for (int tries = 0; tries < 6 && !gone && !sent; tries++) {
-        own_fd fd = jobs_connect(p->dir, name, 0);
-        gone = fd < 0;
-        sent = !gone && jobs_send(fd, kind, x ? x->bytes : "", x ? x->n : 0);
+    static const entry_head end = {0, 0};
+    for (int i = 0; i < p->n; i++) {
+        char path[FOLDER_PATH];
+        job_worker *w = &p->workers[i];
+        const entry_head *x = w->first ? &w->first->head : p->ends ? &end : NULL;
+        size_t all = x ? sizeof *x + x->n : 0;
+        if (is_gone(p, i) || w->sent == all)
+            continue;
+        entries_path(path, p->j->folder, i);
+        own_fd fd = open(path, O_WRONLY | O_NONBLOCK | O_CLOEXEC);
+        ssize_t n = fd < 0 ? -1 : write(fd, (const char *)x + w->sent, all - w->sent);
+        w->sent += n > 0 ? (size_t)n : 0;
     }
 }
 
@@ -116,23 +127,27 @@ static void take_answer(void *arg, int number, int rc)
 {
     job_prompt *p = arg;
     job_worker *w = &p->workers[number];
-    if (w->begun && w->first)
-        drop_first(w);
+    if (w->first)
+        drop(&w->first);
+    w->sent = 0;
     w->begun = true;
     w->named = false;
     p->heard_ms = clock_ms();
     p->failed = p->failed ? p->failed : rc;
-    p->failure = p->failure ? p->failure : rc;
     output_idles(&p->j->output, number, !w->first);
-    if (w->first)
-        send_message(p, number, JOBS_ENTRY, w->first);
 }
 
 /* Lets the job go on for a moment. */
+static void go_on(job_prompt *p)
+{
+    send_on(p);
+    attempt_tick(p->j, &p->watched);
+}
+
 static void look(void *arg)
 {
     job_prompt *p = arg;
-    attempt_tick(p->j, &p->watched);
+    go_on(p);
     if (!any_left(p))
         raise(SIGTERM); /* ends the wait for a line */
 }
@@ -143,13 +158,10 @@ static void interrupt_busy(void *arg)
     int64_t now = clock_ms();
     for (int i = 0; i < p->n; i++) {
         job_worker *w = &p->workers[i];
-        if (!is_busy(p, -1, i) || !w->begun)
+        if (!is_busy(p, -1, i))
             continue;
-        while (w->first->next) { /* what it has not begun */
-            entry *next = w->first->next;
-            w->first->next = next->next;
-            mem_free(next);
-        }
+        while (w->first->next) /* what it has not begun */
+            drop(&w->first->next);
         if (!w->interrupted_ms || now - w->interrupted_ms > AGAIN_MS)
             kill(p->j->ranks[i].pid, SIGINT);
         w->interrupted_ms = now;
@@ -160,9 +172,7 @@ static void interrupt_busy(void *arg)
  * moment. Without one nobody else can end the wait for a worker that has failed. */
 static void wait_for_answers(job_prompt *p, int to)
 {
-    int64_t begin_ms = clock_ms();
-    bool again = false;
-    p->heard_ms = begin_ms;
+    int64_t begin_ms = p->heard_ms = clock_ms();
     interrupt_at_prompt(true); /* two Ctrl-C do not end launch */
     while (any_busy(p, to, !p->terminal) && any_left(p)) {
         int signal = interrupt_pending();
@@ -170,9 +180,10 @@ static void wait_for_answers(job_prompt *p, int to)
         bool vain = p->failed && !p->terminal && clock_ms() - p->heard_ms > deadline_ms;
         if (signal && signal != SIGINT)
             return;
-        if (signal || (vain && !again))
+        if (signal || vain) {
             interrupt_busy(p);
-        again |= vain;
+            p->heard_ms = clock_ms(); /* again after as long */
+        }
         interrupt_clear();
         if (p->terminal && clock_ms() - begin_ms > PATIENCE_MS)
             break;
@@ -180,42 +191,14 @@ static void wait_for_answers(job_prompt *p, int to)
     }
     p->failed = p->failed ? p->failed : p->j->code; /* one that has ended answers no more */
     /* says once of each busy worker that its entry goes on */
-    for (int i = 0; i < p->n; i++) {
+    for (int i = 0; i < p->n && any_left(p); i++) {
         job_worker *w = &p->workers[i];
-        if (is_busy(p, to, i) && w->begun && !w->named) {
+        if (is_busy(p, to, i) && !w->named) {
             terminal_say("kvctl: rank %d is still busy with line %d, which goes on; Ctrl-C ends it",
-                         i, w->first->line);
+                         i, w->first->head.line);
             w->named = true;
         }
     }
-}
-
-/* One entry, to one worker or, below 0, to all. */
-static void send_entry(job_prompt *p, int to, const char *text, size_t n, int line)
-{
-    char head[16];
-    size_t begin = (size_t)snprintf(head, sizeof head, "%d\n", line);
-    for (int i = 0; i < p->n; i++) {
-        if (is_gone(p, i) || (to >= 0 && i != to))
-            continue;
-        entry **end = &p->workers[i].first, *x = mem_zalloc(1, sizeof *x + begin + n, NULL);
-        if (!x) {
-            terminal_say("kvctl: error[memory]: no memory for the entry of rank %d", i);
-            p->failure = p->failure ? p->failure : EXIT_FAILED;
-            continue;
-        }
-        while (*end)
-            end = &(*end)->next;
-        x->line = line;
-        x->n = begin + n;
-        memcpy(x->bytes, head, begin);
-        memcpy(x->bytes + begin, text, n);
-        *end = x;
-        output_idles(&p->j->output, i, false);
-        if (p->workers[i].begun && p->workers[i].first == x)
-            send_message(p, i, JOBS_ENTRY, x);
-    }
-    wait_for_answers(p, to);
 }
 
 /* The bytes of `@0 ` in front of an entry; *number: that, or -1. */
@@ -242,6 +225,7 @@ static int entry_complete(void *arg, const char *text, size_t n)
     return unit_is_complete(text + begin, n - begin);
 }
 
+/* One entry, to one worker or, without an address, to all. */
 static void run_entry(job_prompt *p, const char *text, size_t n, int line)
 {
     int to;
@@ -249,10 +233,27 @@ static void run_entry(job_prompt *p, const char *text, size_t n, int line)
     if (to >= p->n || (to >= 0 && is_gone(p, to))) {
         terminal_say("kvctl: error[usage]: rank %d does not run here", to);
         p->failed = EXIT_NOT_UNDERSTOOD;
-        p->failure = p->failure ? p->failure : p->failed;
         return;
     }
-    send_entry(p, to, text + begin, n - begin, line);
+    text += begin;
+    n -= begin;
+    for (int i = 0; i < p->n; i++) {
+        if (is_gone(p, i) || (to >= 0 && i != to))
+            continue;
+        entry **end = &p->workers[i].first, *x = mem_zalloc(1, sizeof *x + n, NULL);
+        if (!x) {
+            terminal_say("kvctl: error[memory]: no memory for the entry of rank %d", i);
+            p->failed = EXIT_FAILED;
+            continue;
+        }
+        while (*end)
+            end = &(*end)->next;
+        x->head = (entry_head){n, line};
+        memcpy(x->bytes, text, n);
+        *end = x;
+        output_idles(&p->j->output, i, false);
+    }
+    wait_for_answers(p, to);
 }
 
 /* The bytes of the first entry of a text that was pasted: lines up to a complete one. */
@@ -279,6 +280,7 @@ static bool prompt_entry(void *arg, const char *text, size_t n, int line, bool p
         for (size_t i = 0; i < one; i++)
             line += text[i] == '\n';
     }
+    p->failure = p->failure ? p->failure : p->failed;
     return !any_left(p) || (p->stops && p->failed);
 }
 
@@ -299,43 +301,59 @@ static int run_prompt(job_prompt *p)
                     .look = look,
                     .interrupted = interrupt_busy,
                     .banner = banner};
-    return repl_run(&ops, p, false, NULL, &p->e);
+    return repl_run(&ops, p, false, NULL, p->e);
 }
 
 /* ---- The job ---- */
+
+/* Until all workers have begun, before the prompt, or all ranks have ended, behind it. */
+static void wait_for_ranks(job_prompt *p)
+{
+    int64_t say_ms = clock_ms() + END_MS;
+    for (int i = 0; i < (p->ends ? p->j->n : p->n) && attempt_runs(p->j);) {
+        if (is_gone(p, i) || (!p->ends && p->workers[i].begun)) {
+            i++;
+            continue;
+        }
+        go_on(p);
+        if (p->terminal && !p->j->end_ms && clock_ms() > say_ms) {
+            terminal_say("kvctl: rank %d has not %s yet; Ctrl-C ends the job", i,
+                         p->ends ? "ended" : "begun");
+            say_ms = INT64_MAX;
+        }
+    }
+}
 
 static void talk(void *arg, job *j, const signal_masks *m)
 {
     job_prompt *p = arg;
     int ended = 0;
     p->j = j;
-    p->dir = open(j->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     p->watched = m->watched;
+    j->output.done = take_answer;
+    j->output.arg = p;
+    wait_for_ranks(p);
     sigdelset(&p->watched, SIGINT);
     sigdelset(&p->watched, SIGTERM);
     interrupt_install();
     sigprocmask(SIG_SETMASK, &p->watched, NULL);
-    j->output.done = take_answer;
-    j->output.arg = p;
-    wait_for_answers(p, -1);
     if (any_left(p))
         ended = run_prompt(p);
-    sigprocmask(SIG_SETMASK, &m->watched, NULL);
+    p->watched = m->watched;
+    sigprocmask(SIG_SETMASK, &p->watched, NULL);
     if (ended && any_left(p))
         raise(ended); /* now it is the job's */
     if (!ended && p->terminal && any_busy(p, -1, true)) { /* Ctrl-D does not wait for them */
         interrupt_busy(p);
         j->end_ms = clock_ms() + END_MS;
     }
-    for (int i = 0; i < p->n; i++)
-        send_message(p, i, JOBS_STOP, NULL);
-    close(p->dir);
-    p->dir = -1; /* answers may still come */
+    p->ends = true;
+    wait_for_ranks(p);
 }
 
 int launch_prompt(const launch_options *o, int *code, kv_err *e)
 {
-    job_prompt p = {.n = o->workers, .terminal = isatty(STDIN_FILENO), .stops = o->stops};
+    job_prompt p = {.n = o->workers, .terminal = isatty(STDIN_FILENO), .stops = o->stops, .e = e};
     launch_options own = *o;
     own.talk = talk;
     own.talker = &p;
@@ -346,16 +364,14 @@ int launch_prompt(const launch_options *o, int *code, kv_err *e)
     setenv("KVSTORE_ENTRIES", "", 1); /* for the watchers */
     if (p.terminal)
         setenv("KVSTORE_NOTICE", "1", 0); /* says why a rank is busy */
-    int rc = launch_job(&own, code, e);
+    launch_job(&own, code, e);
     if (*code == EXIT_DONE && !p.terminal)
         *code = p.failure;
     for (int i = 0; i < p.n; i++)
         while (p.workers[i].first)
-            drop_first(&p.workers[i]);
+            drop(&p.workers[i].first);
     mem_free(p.workers);
-    if (!rc && p.e.code)
-        *e = p.e;
-    return rc ? rc : e->code;
+    return e->code;
 }
 
 /* ---- The worker's side ---- */
@@ -363,49 +379,46 @@ int launch_prompt(const launch_options *o, int *code, kv_err *e)
 int entry_source_open(entry_source *from, const char *named, kv_err *e)
 {
     const char *number = getenv("OMPI_COMM_WORLD_RANK"), *folder = getenv("KVSTORE_RUN_DIR");
-    from->fd = -1;
+    char path[FOLDER_PATH];
     from->done = atoi(named);
     fcntl(from->done, F_SETFD, FD_CLOEXEC);
-    name_socket(from->name, number ? atoi(number) : 0);
-    from->dir = open(folder ? folder : "", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    return from->dir < 0 ? file_error(e, "open", folder ? folder : "", errno)
-                         : jobs_listen(from->dir, from->name, &from->fd, e);
+    entries_path(path, folder ? folder : "", number ? atoi(number) : 0);
+    from->fd = mkfifo(path, 0600) ? -1 : open(path, O_RDWR | O_CLOEXEC); /* so it has no end */
+    if (from->fd < 0)
+        return file_error(e, "make", path, errno);
+    fcntl(from->fd, F_SETPIPE_SZ, PIPE_BYTES);
+    return KV_OK;
 }
 
-int entry_source_next(const entry_source *from, char **text, size_t *n, int *line, kv_err *e)
+/* Returns whether all came; not behind SIGTERM. */
+static bool read_all(int fd, char *to, size_t n)
 {
-    struct pollfd p = {.fd = from->fd, .events = POLLIN};
-    own_buf came = {0};
-    jobs_kind kind;
-    char *begin;
-    bool got = false;
-    *text = NULL;
-    while (!got) {
-        own_fd fd = poll(&p, 1, -1) > 0 ? jobs_accept(from->fd) : -1;
-        if (interrupt_pending() == SIGTERM)
-            return KV_OK;
-        if (fd < 0)
-            interrupt_clear(); /* Ctrl-C was for another worker */
-        got = fd >= 0 && jobs_receive(fd, &kind, &came, JOBS_LARGE) == 1;
-        TRY(buf_check(&came, e));
+    while (n > 0 && interrupt_pending() != SIGTERM) {
+        ssize_t got = read(fd, to, n);
+        if (got < 0 && errno != EINTR)
+            return false;
+        interrupt_clear(); /* Ctrl-C was for another worker */
+        to += got > 0 ? got : 0;
+        n -= got > 0 ? (size_t)got : 0;
     }
-    if (kind == JOBS_STOP)
-        return KV_OK;
-    *line = (int)strtol(buf_text(&came), &begin, 10);
-    begin += *begin == '\n';
-    *n = came.len - (size_t)(begin - came.data);
-    *text = mem_text(begin, *n, e);
-    return (int)e->code;
+    return n == 0;
 }
 
-void entry_source_answer(const entry_source *from, int rc)
+int entry_source_next(const entry_source *from, int rc, char **text, size_t *n, int *line,
+                      kv_err *e)
 {
+    entry_head head;
+    *text = NULL;
     fflush(NULL);
     dprintf(from->done, "%d\n", rc);
-}
-
-void entry_source_close(const entry_source *from)
-{
-    jobs_unlisten(from->dir, from->fd, from->name);
-    close(from->done);
+    if (!read_all(from->fd, (char *)&head, sizeof head) || head.line == 0)
+        return KV_OK;
+    own_mem char *bytes = mem_zalloc((int64_t)head.n + 1, 1, e);
+    if (bytes && read_all(from->fd, bytes, head.n)) {
+        *text = bytes;
+        *n = head.n;
+        *line = head.line;
+        bytes = NULL;
+    }
+    return (int)e->code;
 }

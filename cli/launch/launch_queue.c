@@ -156,15 +156,16 @@ static int write_file(const queue *q, kv_err *e)
 static int start(queue *q, kv_err *e)
 {
     int ends[2] = {-1, -1};
-    if (q->o->by != LAUNCH_SLURM && pipe2(ends, O_CLOEXEC))
+    bool runs = q->o->by == LAUNCH_SLURM;
+    if (!runs && pipe2(ends, O_CLOEXEC))
         return kv_err_set(e, KV_E_IO, "launch: no pipe: %s", strerror(errno));
     fflush(stdout);
     q->begin_ms = clock_ms();
     pid_t pid = fork();
     if (pid == 0)
-        children_become(q->command.words, q->client > 0, ends[1], &q->signals.before);
-    if (ends[1] >= 0)
-        close(ends[1]);
+        children_become(q->command.words, false, runs ? STDOUT_FILENO : ends[1],
+                        runs ? STDERR_FILENO : ends[1], &q->signals.before);
+    file_close_fd(&ends[1]);
     q->said_fd = ends[0];
     q->client = pid > 0 ? pid : 0;
     return pid < 0 ? kv_err_set(e, KV_E_UNSUPPORTED, "launch: no process can be started") : KV_OK;
@@ -319,8 +320,7 @@ int launch_queue(const launch_options *o, int *code, kv_err *e)
             run(&q, code, e);
     }
     for (int i = 0; i < 2; i++)
-        if (q.tails[i] >= 0)
-            close(q.tails[i]);
+        file_close_fd(&q.tails[i]);
     if (!o->dry_run)
         folder_remove(q.folder);
     launch_command_release(&q.command);

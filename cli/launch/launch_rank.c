@@ -19,7 +19,6 @@
 
 #include "base/clock.h"
 #include "base/file.h"
-#include "base/num.h"
 #include "launch/launch_command.h"
 #include "launch/launch_folder.h"
 #include "launch/launch_job.h"
@@ -47,6 +46,14 @@ typedef struct watch {
     int64_t beat_ms, next_ms; /* between two heartbeats, and when the next one is due */
 } watch;
 
+void launch_mark_rank(void)
+{
+    const char *job = getenv("PMIX_NAMESPACE");
+    char text[300];
+    snprintf(text, sizeof text, "%d %s", (int)getpid(), job ? job : "");
+    setenv("KVSTORE_RANK_PID", text, 1);
+}
+
 /* In the child. */
 static void become_rank(const watch *w, char **words, int (*pipes)[2])
 {
@@ -58,8 +65,7 @@ static void become_rank(const watch *w, char **words, int (*pipes)[2])
         dup2(pipes[1][1], STDERR_FILENO);
     }
     char number[16];
-    snprintf(number, sizeof number, "%d", (int)getpid());
-    setenv("KVSTORE_RANK_PID", number, 1); /* what the rank runs knows by it that it is not one */
+    launch_mark_rank();
     if (w->folder && getenv("KVSTORE_ENTRIES")) {
         snprintf(number, sizeof number, "%d", pipes[2][1]);
         setenv("KVSTORE_ENTRIES", number, 1);
@@ -88,8 +94,7 @@ static bool begin(watch *w, char **words)
         become_rank(w, words, pipes);
     for (int i = 0; i < 3; i++) {
         w->out[i] = pipes[i][0];
-        if (pipes[i][1] >= 0)
-            close(pipes[i][1]);
+        file_close_fd(&pipes[i][1]);
     }
     return w->pid > 0;
 }
@@ -246,10 +251,7 @@ static int run(watch *w, char **words)
 static int64_t read_beat_ms(void)
 {
     const char *text = getenv("KVSTORE_DEADLINE");
-    double seconds = 0;
-    if (text)
-        num_parse(text, strlen(text), NUM_BINARY64, &seconds, NULL);
-    double ms = seconds * 1000 / BEATS;
+    double ms = text ? atof(text) * 1000 / BEATS : 0;
     return ms > 0 && ms < BEAT_MS ? (int64_t)ms : BEAT_MS;
 }
 

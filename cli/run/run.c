@@ -59,10 +59,9 @@ static int deliver(session *s, const ast *node, result *r, bool repr, kv_err *e)
 {
     const ast *into = command_redirect_of(node, true), *to = command_redirect_of(node, false);
     int rc = KV_OK;
-    if (into)
-        rc = session_set(s, into->u.text, value_ref(r->v), e);
-    if (rc || (into && !to))
-        return rc;
+    TRY(into ? session_set(s, into->u.text, value_ref(r->v), e) : KV_OK);
+    if (into && !to)
+        return KV_OK;
     value_release(&s->last);
     s->last = value_ref(r->v);
     if (to && to->op != REDIRECT_PIPE) {
@@ -372,18 +371,24 @@ static void hint_ending(const session *s, const ast *node, kv_err *e)
 
 /* ---- Control ---- */
 
+/* Behind quit no statement begins, but in the prelude: its functions are part of an expression. */
+static bool leaves(const session *s)
+{
+    return s->leaving && !s->unit->prelude;
+}
+
 static int run_if(session *s, const ast *node, run_flow *f, kv_err *e)
 {
     bool truth;
     TRY(eval_condition(s, node->kid[0], &truth, e));
     const ast *next = truth ? node->kid[1] : node->n > 2 ? node->kid[2] : NULL;
-    return next && !s->leaving ? run_statement(s, next, f, e) : KV_OK;
+    return next && !leaves(s) ? run_statement(s, next, f, e) : KV_OK;
 }
 
 /* After the body of a loop ran: whether it goes on. */
 static bool loops(const session *s, run_flow *f)
 {
-    bool on = !s->leaving && (f->how == FLOW_ON || f->how == FLOW_CONTINUE);
+    bool on = !leaves(s) && (f->how == FLOW_ON || f->how == FLOW_CONTINUE);
     if (f->how == FLOW_CONTINUE || f->how == FLOW_BREAK)
         f->how = FLOW_ON;
     return on;
@@ -394,7 +399,7 @@ static int run_while(session *s, const ast *node, run_flow *f, kv_err *e)
     for (;;) {
         bool truth;
         int rc = eval_condition(s, node->kid[0], &truth, e);
-        if (rc || !truth || s->leaving || (rc = session_interrupted(s, e)) ||
+        if (rc || !truth || leaves(s) || (rc = session_interrupted(s, e)) ||
             (rc = run_statement(s, node->kid[1], f, e)) || !loops(s, f))
             return rc;
     }
@@ -408,11 +413,7 @@ typedef struct for_body {
 static int run_for_item(session *s, void *arg, bool *on, kv_err *e)
 {
     for_body *body = arg;
-    if (s->leaving) {
-        *on = false;
-        return KV_OK;
-    }
-    int rc = run_statement(s, body->block, body->f, e);
+    int rc = leaves(s) ? KV_OK : run_statement(s, body->block, body->f, e);
     *on = loops(s, body->f);
     return rc;
 }
@@ -622,7 +623,8 @@ static int stop_or_report(session *s, unit *u, kv_err *e)
 static int run_all(session *s, const ast *block, unit *text, run_flow *f, kv_err *e)
 {
     int rc = KV_OK;
-    for (uint32_t i = 0; i < block->n && rc == KV_OK && f->how == FLOW_ON; i++) {
+    for (uint32_t i = 0; i < block->n && rc == KV_OK && f->how == FLOW_ON && (i == 0 || !leaves(s));
+         i++) {
         const ast *node = block->kid[i];
         sink heard = {.kind = SINK_HEARS, .sees_shell = i + 1 < block->n};
         /* the `expect` after the last statement of a text may be in the next text */
@@ -665,8 +667,6 @@ static int run_all(session *s, const ast *block, unit *text, run_flow *f, kv_err
                   block->n);
         if (rc && text)
             rc = stop_or_report(s, text, e);
-        if (s->leaving && !s->unit->prelude)
-            break;
     }
     return rc;
 }

@@ -200,6 +200,60 @@ END
     [[ $stderr == *'[1] interrupted'* ]]
 }
 
+@test "launch -i: the prompt comes when all ranks have begun" {
+    command -v tmux >/dev/null || skip "no tmux"
+    echo '!test "$OMPI_COMM_WORLD_RANK" = 0 || until [ -e go ]; do sleep 0.05; done' >begin.kv
+    terminal_with 90 40 kvctl launch -n 2 -i begin.kv
+    shows "kvctl: rank 1 has not begun yet; Ctrl-C ends the job"
+    refute on_screen "kv[0..1]>"
+    type_text 'print "read"'
+    press Enter
+    : >go
+    row "[1] read"
+    leave "kv[0..1]>"
+    ended
+}
+
+@test "launch -i: a killed rank ends the prompt, a stopped one is named at its end" {
+    command -v tmux >/dev/null || skip "no tmux"
+    for signal in KILL STOP; do
+        rm -f pid.*
+        terminal_with 90 40 kvctl launch -n 2 --deadline 100 -i
+        shows "kv[0..1]>"
+        enter '!echo "$PPID" >pid.$OMPI_COMM_WORLD_RANK; echo noted' "[1] noted"
+        kill -$signal "$(cat pid.1)"
+        if [ $signal = STOP ]; then
+            leave "kv[0..1]>"
+            shows "kvctl: rank 1 has not ended yet; Ctrl-C ends the job"
+            kill -KILL "$(cat pid.1)"
+        fi
+        shows "kvctl: rank 1 (worker) was killed by signal 9"
+        ended
+    done
+}
+
+@test "launch -i: a stopped rank takes an entry of megabytes later, and holds nothing up" {
+    mkfifo entries
+    kvctl launch -n 2 -i <entries >said 2>&1 3>&- &
+    launch=$!
+    exec 7>entries
+    echo '!echo "$PPID" >pid.$OMPI_COMM_WORLD_RANK' >&7
+    until_holds "no rank began" test -s pid.1
+    kill -STOP "$(cat pid.1)"
+    { printf 'print len("' && head -c 4000000 /dev/zero | tr '\0' a && echo '")'; } >&7
+    until_holds "the entry of rank 1 holds rank 0 up" grep -qx '\[0\] 4000000' said
+    kill -CONT "$(cat pid.1)"
+    until_holds "rank 1 did not get it" grep -qx '\[1\] 4000000' said
+    exec 7>&-
+    wait $launch
+}
+
+@test "launch -i: a rank that can open no file takes entries" {
+    command -v prlimit >/dev/null || skip "no prlimit"
+    run -0 timeout 60 kvctl launch -n 1 -i <<<$'!prlimit --pid $PPID --nofile=3\nprint "still"'
+    assert_output '[0] still'
+}
+
 @test "launch -i: a job that is lost ends the prompt, a prompt that is lost ends the job" {
     mkfifo entries
     kvctl launch -n 2 -i <entries >said 2>&1 3>&- &

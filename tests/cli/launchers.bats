@@ -343,7 +343,7 @@ kvctl: error[peer]: launch: ${pair#* } did not run the job: ${pair% *} ended wit
 ssh_stub()
 {
     stub ssh 'while [[ $1 == -* ]]; do case $1 in -o | -p) shift ;; esac; shift; done
-case $1 in gone) echo "ssh: connect to host gone port 22: No route to host" >&2; exit 255 ;; slow) exec sleep 100 ;; esac
+case $1 in gone) echo "ssh: connect to host gone port 22: No route to host" >&2; echo "of a shell"; exit 255 ;; slow) exec sleep 100 ;; esac
 shift
 exec sh -c "$*"'
 }

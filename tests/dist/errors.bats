@@ -279,6 +279,8 @@ END
     ranks 3 -c 'init 3 ones(2); push 3 ones(2)'
     assert_success
     assert_output 'note: 3 ranks ran alone: create dist_sync joins them'
+    KVSTORE_RANK_PID="1 another job" ranks 2 -c 'x = 1' # a rank of that one has started mpirun
+    assert_output 'note: 2 ranks ran alone: create dist_sync joins them'
     echo "$number" >alone.kv
     run -0 timeout 60 kvctl launch -n 2 alone.kv
     assert_line '[1] 1 2'
