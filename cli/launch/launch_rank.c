@@ -19,6 +19,7 @@
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/num.h"
 #include "launch/launch_command.h"
 #include "launch/launch_folder.h"
 #include "launch/launch_job.h"
@@ -251,7 +252,10 @@ static int run(watch *w, char **words)
 static int64_t read_beat_ms(void)
 {
     const char *text = getenv("KVSTORE_DEADLINE");
-    double ms = text ? atof(text) * 1000 / BEATS : 0;
+    double seconds = 0;
+    if (text)
+        num_parse(text, strlen(text), NUM_BINARY64, &seconds, NULL);
+    double ms = seconds * 1000 / BEATS;
     return ms > 0 && ms < BEAT_MS ? (int64_t)ms : BEAT_MS;
 }
 
