@@ -168,7 +168,7 @@ static int check_reads(session *s, const ast *def, const def_values *d, const as
     const char *name = node->kind == AST_NAME ? node->u.text : NULL;
     kv_key key = {0, name};
     if (name && map_get(&d->assigned, key) < 0 &&
-        (map_get(&s->locals->names, key) >= 0 || session_awaits_name(s, name))) {
+        (scope_variable(s->locals, name) || session_awaits_name(s, name))) {
         unit_err(s, node, e, KV_E_UNSUPPORTED, "`%s` does not see `%s` of the function around it",
                  def->u.text, name);
         return kv_err_hint(e, "give it as a parameter: def %s(…, %s)", def->u.text, name);
@@ -231,7 +231,7 @@ static int bind(session *s, const definition *d, const ast *node, const value_st
     }
     for (uint32_t i = 1; i < def->n; i++) {
         const char *name = def->kid[i]->u.text;
-        if (map_get(&own->names, (kv_key){0, name}) < 0)
+        if (!scope_variable(own, name))
             TRY(scope_set(own, name, value_ref(d->values->defaults[i - 1]), e));
     }
     return KV_OK;

@@ -352,10 +352,10 @@ bool eval_is_logic(const ast *node)
 
 bool eval_is_inner(const session *s, const ast *node)
 {
-    bool named = node->kind == AST_CALL && !(node->flags & AST_METHOD);
-    if (named && session_def(s, node->u.text) >= 0)
-        return false;
-    return !eval_is_logic(node) && expr_is_operator(node);
+    if (node->kind != AST_CALL)
+        return (node->kind == AST_UNARY || node->kind == AST_BINARY) && !eval_is_logic(node);
+    bool named = !(node->flags & AST_METHOD);
+    return !(named && session_def(s, node->u.text) >= 0) && expr_is_operator(node);
 }
 
 static int collect(session *s, const ast *node, value_stack *l, kv_err *e)

@@ -230,13 +230,13 @@ static int add_lines(parts *p, const rows *r, kv_err *e)
     return buf_check(&p->text, e);
 }
 
-/* Returns true for a value that .json holds as --format json shows it, as an array is not. */
+/* Returns true for a value that .json holds as --format json shows it; what is one array also says
+ * its dtype there. */
 static bool is_for_json(const result *r)
 {
-    const unsigned arrays = VALUE_NUMBERS | VALUE_BIT(VALUE_ARRAY);
-    return r->as_text
-               ? r->as_json || r->entries.columns
-               : !r->keys && r->v.kind != VALUE_NONE && (value_kinds(r->v, ~arrays) & ~arrays);
+    if (r->as_text || r->keys || r->v.kind == VALUE_ARRAY)
+        return r->as_json || r->entries.columns;
+    return r->v.kind != VALUE_NONE && (value_kinds(r->v, ~VALUE_NUMBERS) & ~VALUE_NUMBERS);
 }
 
 /* A value for a file that holds one array. */

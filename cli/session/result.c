@@ -357,12 +357,14 @@ int show_dict_json(json_writer *w, const char *name, value dict, show_json_part 
     return rc;
 }
 
-/* Any value as JSON; arrays inside as files write them. */
+/* Any value as JSON; arrays inside as files write them, those of shape () as numbers. */
 static int show_json(json_writer *w, const char *name, value v, kv_err *e)
 {
     TRY(value_descend(e));
     if (v.kind == VALUE_ARRAY)
-        return json_write(json_field(w, name), v.u.box->array, e);
+        return kv_array_ndim(v.u.box->array) == 0
+                   ? json_write_data(json_field(w, name), v.u.box->array, e)
+                   : json_write(json_field(w, name), v.u.box->array, e);
     if (v.kind == VALUE_DICT)
         return show_dict_json(w, name, v, show_json, e);
     if (!value_is_sequence(v)) {

@@ -214,10 +214,19 @@ void follow_commit(session *s)
 
 /* ---- Variables ---- */
 
-static variable *scope_variable(const scope *s, const char *name)
+/* Up to so many variables of a scope are looked at in turn, which is quicker than their map. */
+#define SCOPE_FEW 8
+
+variable *scope_variable(const scope *s, const char *name)
 {
-    int64_t i = map_get(&s->names, (kv_key){0, name});
-    return i < 0 ? NULL : &s->items[i];
+    if (s->n > SCOPE_FEW) {
+        int64_t i = map_get(&s->names, (kv_key){0, name});
+        return i < 0 ? NULL : &s->items[i];
+    }
+    for (variable *v = s->items, *end = v + s->n; v < end; v++)
+        if (v->name[0] == name[0] && strcmp(v->name, name) == 0)
+            return v;
+    return NULL;
 }
 
 variable *session_variable(session *s, const char *name, bool globals)
@@ -289,15 +298,18 @@ static int scope_put(scope *s, variable *place, const char *name, value v, uint3
         place->v = v;
         return KV_OK;
     }
-    if (mem_grow(&s->items, &s->cap, s->n + 1, sizeof *s->items, e) == KV_OK &&
-        (copy = mem_text(name, strlen(name), e)) &&
-        map_put(&s->names, (kv_key){0, copy}, s->n, e) == KV_OK) {
-        s->items[s->n++] = (variable){copy, v, follow};
-        return KV_OK;
-    }
+    int rc = mem_grow(&s->items, &s->cap, s->n + 1, sizeof *s->items, e);
+    if (rc == KV_OK && !(copy = mem_text(name, strlen(name), e)))
+        rc = KV_E_MEMORY;
+    if (rc == KV_OK)
+        s->items[s->n] = (variable){copy, v, follow};
+    for (int64_t i = s->n == SCOPE_FEW ? 0 : s->n; s->n >= SCOPE_FEW && i <= s->n && !rc; i++)
+        rc = map_put(&s->names, (kv_key){0, s->items[i].name}, i, e);
+    if (rc == KV_OK)
+        return s->n++, KV_OK;
     mem_free(copy);
     value_release(&v);
-    return KV_E_MEMORY;
+    return rc;
 }
 
 int scope_set(scope *s, const char *name, value v, kv_err *e)

@@ -225,6 +225,7 @@ bool session_awaits_name(const session *s, const char *name);
 bool session_is_quiet(const session *s);
 /* Sets one of this scope: that of a comprehension. Takes v, also on failure. */
 int scope_set(scope *s, const char *name, value v, kv_err *e);
+variable *scope_variable(const scope *s, const char *name); /* of this scope only, or NULL */
 /* Removes the variables behind the first n. */
 void scope_cut(scope *s, int64_t n);
 void scope_release(scope *s);
