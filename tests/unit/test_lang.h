@@ -205,15 +205,11 @@ typedef struct lang_text {
     buf out;
 } lang_text;
 
-static inline void lang_begin_bytes(lang_text *t, const char *text, size_t n)
-{
-    *t = (lang_text){.src = {.name = "t", .text = text, .len = (uint32_t)n, .line = 1, .col = 1}};
-    parse_init(&t->p, &t->src, &t->nodes, &t->e);
-}
-
 static inline void lang_begin(lang_text *t, const char *text)
 {
-    lang_begin_bytes(t, text, strlen(text));
+    *t = (lang_text){.src = {.name = "t", .text = text, .line = 1, .col = 1}};
+    t->src.len = (uint32_t)strlen(text);
+    parse_init(&t->p, &t->src, &t->nodes, &t->e);
 }
 
 static inline void lang_end(lang_text *t)
