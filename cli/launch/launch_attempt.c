@@ -174,13 +174,10 @@ static void gone_let(job *j, int number, const char *why)
 /* Once a tick: tells other hosts. */
 static void gone_look(job *j)
 {
-    if (j->end_ms)
-        return;
-    for (int i = 0; i < j->n && !j->telling && j->mpirun; i++) {
+    for (int i = 0; i < j->n && !j->telling && j->mpirun && !j->end_ms; i++) {
         rank *r = &j->ranks[i];
-        if (!r->untold)
-            continue;
-        children_tell_hosts(j, "gone", i, r->why);
+        if (r->untold)
+            children_tell_hosts(j, "gone", i, r->why);
         r->untold = false;
     }
 }
@@ -801,6 +798,8 @@ int attempt_run(job *j, const launch_command *c, const signal_masks *m, long lon
         close(j->heard);
     gone_say(j);
     *rounds = read_rounds(j);
+    for (int i = 0; i < j->o->workers; i++) /* also where its watcher was killed with it */
+        jobs_tidy_worker(j->folder, i);
     folder_remove(j->folder);
     close(j->held);
     buf_release(&j->bytes);
