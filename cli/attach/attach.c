@@ -1,9 +1,8 @@
 /* The client: it sends entries, shows what comes back, and draws pictures itself. */
 #include "attach/attach.h"
 
-#include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
+#include <glob.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -13,6 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/mem.h"
 #include "base/utf8.h"
@@ -32,100 +32,25 @@
 
 /* ---- Jobs ---- */
 
-/* Each socket is asked in its turn, and a job that does not answer within a second is silent. */
+enum { TOLD_MOST = 1 << 20, TOLD_MS = 2000 /* who has told nothing by then is silent */ };
 
-enum { TOLD_MOST = 1 << 20 };
-
-static void limit(int fd, int seconds)
-{
-    const struct timeval t = {seconds, 0};
-    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &t, sizeof t);
-}
-
-/* Appends what the socket tells of itself. */
-static bool ask(int fd, buf *told)
+/* Appends what a socket that was asked tells of itself until a time of clock_ms. */
+static bool hear(int fd, int64_t until, buf *told)
 {
     jobs_kind kind = JOBS_REFUSED;
     own_buf text = {0};
-    limit(fd, 1);
-    errno = 0;
-    bool good = jobs_say(fd, JOBS_ASK, "") && jobs_receive(fd, &kind, &text, TOLD_MOST) == 1 &&
-                kind == JOBS_TOLD;
+    struct pollfd p = {.fd = fd, .events = POLLIN};
+    int64_t left = until - clock_ms();
+    errno = poll(&p, 1, left > 0 ? (int)left : 0) > 0 ? 0 : EAGAIN;
+    bool good = !errno && jobs_receive(fd, &kind, &text, TOLD_MOST) == 1 && kind == JOBS_TOLD;
     if (good)
         buf_put(told, buf_text(&text), text.len);
     return good;
 }
 
-static int attach_enter(const job_list *list, const job_entry *job, int rank, int *number,
-                        kv_err *e);
-
-/* Adds the job of a socket. One of a worker counts where the launcher of the job is elsewhere. */
-static int add(job_list *list, const char *file, kv_err *e)
+static bool ask(int fd, buf *told)
 {
-    size_t n = strcspn(file, ":");
-    job_entry x = {.first = file[n] ? atoi(file + n + 1) : -1};
-    int number;
-    bool good;
-    snprintf(x.name, sizeof x.name, "%.*s", n > JOBS_NAME ? 0 : (int)n, file);
-    if (!jobs_is_name(x.name) || (x.first >= 0 && faccessat(list->dir, x.name, F_OK, 0) == 0) ||
-        jobs_tidy(list->dir, file))
-        return KV_OK;
-    { /* ends before the worker is asked: a job takes so many connections at a time */
-        own_fd fd = jobs_connect(list->dir, file, 1);
-        good = fd >= 0 && ask(fd, &x.told);
-        x.silent = !good && errno == EAGAIN;
-    }
-    if (x.silent)
-        buf_printf(&x.told, "state silent\n");
-    own_fd worker = good && x.first < 0 ? attach_enter(list, &x, -1, &number, &(kv_err){0}) : -1;
-    if (worker >= 0) /* it knows how far it is */
-        ask(worker, &x.told);
-    if ((good || x.silent) && buf_check(&x.told, e) == KV_OK &&
-        mem_grow(&list->items, &list->cap, list->n + 1, sizeof *list->items, e) == KV_OK) {
-        list->items[list->n++] = x;
-        return KV_OK;
-    }
-    buf_release(&x.told);
-    return (int)e->code;
-}
-
-static int by_name(const void *a, const void *b)
-{
-    const job_entry *x = a, *y = b;
-    int order = strcmp(x->name, y->name);
-    return order ? order : x->first - y->first;
-}
-
-int attach_jobs(job_list *list, kv_err *e)
-{
-    *list = (job_list){.dir = -1};
-    TRY(jobs_folder_open(false, &list->dir, e));
-    if (list->dir < 0)
-        return KV_OK;
-    int again = openat(list->dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    own_dir *d = again < 0 ? NULL : fdopendir(again);
-    int rc = KV_OK;
-    for (const struct dirent *x; d && rc == KV_OK && (x = readdir(d));)
-        rc = add(list, x->d_name, e);
-    int64_t n = list->n;
-    if (n > 1)
-        qsort(list->items, (size_t)n, sizeof *list->items, by_name);
-    list->n = n > 0;
-    for (int64_t i = 1; i < n; i++) /* the first worker stands for the job */
-        if (strcmp(list->items[list->n - 1].name, list->items[i].name) == 0)
-            buf_release(&list->items[i].told);
-        else
-            list->items[list->n++] = list->items[i];
-    return rc;
-}
-
-void attach_jobs_release(job_list *list)
-{
-    for (int64_t i = 0; i < list->n; i++)
-        buf_release(&list->items[i].told);
-    mem_free(list->items);
-    if (list->dir >= 0)
-        close(list->dir);
+    return jobs_say(fd, JOBS_ASK, "") && hear(fd, clock_ms() + TOLD_MS, told);
 }
 
 /* The value that a job told under a name: "" if it told none. The text is borrowed. *n: its
@@ -145,14 +70,96 @@ static const char *attach_job_field(const job_entry *x, const char *name, int *n
     return "";
 }
 
-/* why: what the launcher says; NULL: nothing. */
-static int refuse(const char *name, const buf *why, kv_err *e)
+static int attach_enter(const job_list *list, const job_entry *job, int rank, int *number,
+                        kv_err *e);
+
+static size_t name_length(const job_entry *x)
 {
-    if (why)
-        kv_err_set(e, KV_E_PEER, "job %s: %s", name, buf_text(why));
-    else
-        kv_err_set(e, KV_E_PEER, "job %s does not answer", name);
-    return KV_E_PEER;
+    return strcspn(x->name, ":");
+}
+
+/* The launcher of a job elsewhere could not know that another one has this name. */
+static void name_by_id(job_entry *x)
+{
+    size_t n = name_length(x);
+    if (x->first >= 0)
+        snprintf(x->name + n, sizeof x->name - n, ":%s", x->id);
+}
+
+/* Adds the job of a socket. That of a launcher comes before those of its workers, and the first of
+ * all that is not dead stands for the job. */
+static int add(job_list *list, const char *file, kv_err *e)
+{
+    job_entry x = {.first = -1};
+    int64_t namesake = -1;
+    int n, parts = sscanf(file, "%64[^:]:%6[^:]:%d", x.name, x.id, &x.first);
+    bool good;
+    if (parts == 2 || !jobs_is_name(parts == 1 ? file : x.name))
+        return KV_OK;
+    for (int64_t i = 0; i < list->n; i++) {
+        const job_entry *one = &list->items[i];
+        if (name_length(one) != strlen(x.name) || memcmp(one->name, x.name, strlen(x.name)) != 0)
+            continue;
+        if (!*one->id || strcmp(one->id, x.id) == 0) /* of a silent launcher none is known */
+            return KV_OK;
+        namesake = i;
+    }
+    { /* ends before the worker is asked: a job takes so many connections at a time */
+        own_fd fd = jobs_connect(list->dir, file, 1);
+        good = fd >= 0 && ask(fd, &x.told);
+        x.silent = !good && errno == EAGAIN;
+        if (fd < 0 && errno == ECONNREFUSED)
+            jobs_tidy(list->dir, file);
+    }
+    if (x.silent)
+        buf_printf(&x.told, "state silent\n");
+    if (good && x.first < 0) {
+        const char *folder = attach_job_field(&x, "folder", &n);
+        snprintf(x.id, sizeof x.id, "%.*s", JOBS_ID, folder + (n > JOBS_ID ? n - JOBS_ID : 0));
+        own_fd worker = attach_enter(list, &x, -1, &n, &(kv_err){0});
+        if (worker >= 0) /* it knows how far it is */
+            ask(worker, &x.told);
+    }
+    if ((good || x.silent) && buf_check(&x.told, e) == KV_OK &&
+        mem_grow(&list->items, &list->cap, list->n + 1, sizeof *list->items, e) == KV_OK) {
+        list->items[list->n++] = x;
+        if (namesake >= 0) {
+            name_by_id(&list->items[namesake]);
+            name_by_id(&list->items[list->n - 1]);
+        }
+        return KV_OK;
+    }
+    buf_release(&x.told);
+    return (int)e->code;
+}
+
+int attach_jobs(job_list *list, kv_err *e)
+{
+    glob_t files = {0};
+    char all[40];
+    *list = (job_list){.dir = -1};
+    TRY(jobs_folder_open(false, &list->dir, e));
+    snprintf(all, sizeof all, "/proc/self/fd/%d/*", list->dir);
+    glob(all, 0, NULL, &files); /* finds none where there is no folder */
+    int rc = KV_OK;
+    for (size_t i = 0; i < files.gl_pathc; i++)
+        rc = rc ? rc : add(list, basename(files.gl_pathv[i]), e);
+    globfree(&files);
+    return rc;
+}
+
+void attach_jobs_release(job_list *list)
+{
+    for (int64_t i = 0; i < list->n; i++)
+        buf_release(&list->items[i].told);
+    mem_free(list->items);
+    if (list->dir >= 0)
+        close(list->dir);
+}
+
+static int no_answer(const char *name, kv_err *e)
+{
+    return kv_err_set(e, KV_E_PEER, "job %s does not answer", name);
 }
 
 /* Returns true if a job runs the script of this name, which may lack its folder and ending. */
@@ -190,7 +197,7 @@ static int attach_jobs_choose(const job_list *list, const char *job, const job_e
     else if (!job && list->n == 1)
         *chosen = list->items;
     if (*chosen)
-        return (*chosen)->silent ? refuse((*chosen)->name, NULL, e) : KV_OK;
+        return (*chosen)->silent ? no_answer((*chosen)->name, e) : KV_OK;
     if (job)
         kv_err_set(e, KV_E_NAME, "no job of yours is called %s here", job);
     else if (list->n == 0)
@@ -209,27 +216,26 @@ static int attach_jobs_choose(const job_list *list, const char *job, const job_e
 }
 
 /* Asks the launcher of a job for a worker, as JOBS_ENTER and JOBS_GROW do. Returns its number; -1
- * with an error: io, peer. */
+ * with an error: peer. */
 static int ask_launcher(const job_list *list, const char *name, jobs_kind kind, const char *text,
                         kv_err *e)
 {
     jobs_kind answer = JOBS_REFUSED;
     own_buf said = {0};
     own_fd fd = jobs_connect(list->dir, name, 5);
-    if (fd < 0 && errno != EAGAIN)
-        kv_err_set(e, KV_E_IO, "job %s cannot be reached: %s", name, strerror(errno));
-    if (fd >= 0)
-        limit(fd, 5);
     bool answered =
         fd >= 0 && jobs_say(fd, kind, text) && jobs_receive(fd, &answer, &said, TOLD_MOST) == 1;
     if (answered && answer == JOBS_TOLD)
         return atoi(buf_text(&said));
-    refuse(name, answered && answer == JOBS_REFUSED ? &said : NULL, e);
+    if (answered && answer == JOBS_REFUSED)
+        kv_err_set(e, KV_E_PEER, "job %s: %s", name, buf_text(&said));
+    else
+        no_answer(name, e);
     return -1;
 }
 
 /* Connects to a worker of the job: rank -1 is the first one of this host. Returns the socket, and
- * *number is which worker it is. -1 with an error: io, peer. */
+ * *number is which worker it is. -1 with an error: peer. */
 static int attach_enter(const job_list *list, const job_entry *job, int rank, int *number,
                         kv_err *e)
 {
@@ -241,7 +247,7 @@ static int attach_enter(const job_list *list, const job_entry *job, int rank, in
                              : rank;
     if (*number < 0)
         return -1;
-    jobs_name_worker(file, job->name, *number);
+    jobs_name_worker(file, job->name, job->id, *number);
     int fd = jobs_connect(list->dir, file, 5);
     if (fd < 0 && errno == ENOENT) /* a spare, or one that is just starting */
         kv_err_set(e, KV_E_PEER, "job %s: worker %d does not listen %s", job->name, *number,
@@ -258,8 +264,8 @@ enum { TICK_MS = 100 };
 
 typedef struct attached {
     int fd;
-    char job[JOBS_NAME + 1];
-    char prompt[JOBS_NAME + 16];
+    char job[JOBS_SOCKET];
+    char prompt[JOBS_SOCKET + 16];
     bool over;     /* the worker has ended */
     bool terminal; /* somebody types */
     bool json;     /* answers are records */
@@ -420,7 +426,7 @@ static void send_entry(attached *a, const char *text, size_t n)
         buf_printf(&entry, "%lld", (long long)a->records);
     buf_char(&entry, '\n');
     buf_put(&entry, text, n);
-    if (entry.failed || entry.len > JOBS_SMALL) {
+    if (entry.failed || n > JOBS_SMALL) {
         terminal_say("kvctl: error[usage]: an entry has at most %d bytes", JOBS_SMALL);
         note_failure(a, EXIT_NOT_UNDERSTOOD);
     } else if (!jobs_send(a->fd, JOBS_ENTRY, buf_text(&entry), entry.len)) {
@@ -588,7 +594,7 @@ static int add_hosts(rows *table, const job_entry *x, kv_err *e)
 static int add_job(rows *table, const job_entry *x, bool json, kv_err *e)
 {
     TRY(rows_add_text(table, x->name, e));
-    TRY(json ? add_number(table, x, "pid", e) : KV_OK);
+    TRY(add_number(table, x, "pid", e));
     TRY(add_since(table, x, json, e));
     TRY(add_number(table, x, "workers", e));
     TRY(add_number(table, x, "servers", e));
@@ -604,20 +610,10 @@ static const rows_column rank_columns[] = {{"rank", "rank"}, {"role", "role"}, {
                                            {"file", "file"}, {"line", "line"},
                                            {"seconds", "seconds"}, {"statement", "statement"}};
 
-/* A worker that the launcher does not lead to has its words for that as its statement. */
-static int add_rank(rows *table, const job_list *list, const job_entry *job, int rank, int pid,
-                    bool server, kv_err *e)
+static int add_rank(rows *table, int rank, int pid, bool server, const buf *told, kv_err *e)
 {
-    kv_err why = {0};
-    own_buf told = {0};
-    int number;
-    own_fd fd = server ? -1 : attach_enter(list, job, rank, &number, &why);
-    if (fd >= 0)
-        ask(fd, &told);
-    else if (!server)
-        buf_printf(&told, "statement (%s)\n", why.text);
-    TRY(buf_check(&told, e));
-    const job_entry x = {.told = told};
+    const job_entry x = {.told = *told};
+    TRY(buf_check(told, e));
     TRY(rows_add(table, value_int(rank), e));
     TRY(rows_add_text(table, server ? "server" : "worker", e));
     TRY(rows_add_known(table, pid > 0, value_int(pid), e));
@@ -627,39 +623,51 @@ static int add_rank(rows *table, const job_list *list, const job_entry *job, int
     return add_text(table, &x, "statement", e);
 }
 
+/* All workers are asked before the first one is waited for. One that the launcher does not lead to
+ * has its words for that as its statement. Where the launcher runs elsewhere, a worker tells of
+ * itself alone. */
 static int add_ranks(rows *table, const job_list *list, const job_entry *job, kv_err *e)
 {
-    int n, rank = 0;
-    const char *pids = attach_job_field(job, "pids", &n), *end = pids + n;
-    int servers = atoi(attach_job_field(job, "servers", &n)), all = 0;
-    if (pids == end) /* a worker tells of the job, whose launcher runs on another host */
-        return add_rank(table, list, job, job->first, 0, false, e);
-    for (const char *at = pids; at < end; at++)
-        all += *at == ' ';
-    for (char *next; pids < end; pids = next, rank++)
-        TRY(add_rank(table, list, job, rank, (int)strtol(pids, &next, 10), rank > all - servers,
-                     e));
-    return KV_OK;
+    int n, number, rc = KV_OK, servers = atoi(attach_job_field(job, "servers", &n)), ranks = 1;
+    const char *pids = attach_job_field(job, "pids", &n);
+    char *next;
+    for (int i = 0; i < n; i++)
+        ranks += pids[i] == ' ';
+    int workers = n > 0 ? ranks - servers : 1, first = n > 0 ? 0 : job->first;
+    own_mem int *fds = mem_alloc(workers, sizeof *fds, e);
+    own_mem kv_err *why = mem_zalloc(workers, sizeof *why, e);
+    if (!fds || !why)
+        return e->code;
+    for (int i = 0; i < workers; i++) {
+        fds[i] = attach_enter(list, job, first + i, &number, &why[i]);
+        if (fds[i] >= 0)
+            jobs_say(fds[i], JOBS_ASK, "");
+    }
+    int64_t until = clock_ms() + TOLD_MS;
+    for (int i = 0; i < ranks; i++, pids = next) {
+        own_buf told = {0};
+        own_fd fd = i < workers ? fds[i] : -1;
+        if (fd >= 0)
+            hear(fd, until, &told);
+        else if (i < workers)
+            buf_printf(&told, "statement (%s)\n", why[i].text);
+        int pid = (int)strtol(pids, &next, 10);
+        rc = rc ? rc : add_rank(table, first + i, pid, i >= workers, &told, e);
+    }
+    return rc;
 }
 
-/* job: the one that is shown, with its ranks; NULL: all are. */
-static int print_json(const job_list *list, const job_entry *job, const rows *ranks, kv_err *e)
+/* ranks: of the only job; NULL: they are not shown. */
+static int print_json(const rows *jobs, const rows *ranks, kv_err *e)
 {
-    static const rows_column columns[] = {{"name", NULL},  {"pid", NULL},     {"began", NULL},
-                                          {"workers", NULL}, {"servers", NULL}, {"state", NULL},
-                                          {"rounds", NULL}, {"hosts", NULL},   {"script", NULL}};
     own_buf text = {0};
     json_writer w = {.out = &text};
     json_begin(&w, NULL, '{');
     json_begin(&w, "jobs", '[');
-    for (int64_t i = 0; i < list->n; i++) {
-        own_rows one = {columns, sizeof columns / sizeof *columns, NULL, 0, 0};
-        if (job && job != &list->items[i])
-            continue;
-        TRY(add_job(&one, &list->items[i], true, e));
+    for (int64_t i = 0; i * jobs->ncolumns < jobs->n; i++) {
         json_begin(&w, NULL, '{');
-        TRY(rows_json_row(&w, &one, 0, e));
-        if (job)
+        TRY(rows_json_row(&w, jobs, i, e));
+        if (ranks)
             TRY(rows_json(&w, "ranks", ranks, e));
         json_end(&w, '}');
     }
@@ -670,36 +678,36 @@ static int print_json(const job_list *list, const job_entry *job, const rows *ra
     return KV_OK;
 }
 
-/* given: gets the rows, which are shown where it is NULL. */
+/* given: gets the ranks, which are shown where it is NULL. */
 static int list_jobs(const jobs_options *o, result *given, kv_err *e)
 {
-    static const rows_column columns[] = {{"job", "job"},         {"since", "since"},
-                                          {"workers", "workers"}, {"servers", "servers"},
-                                          {"state", "state"},     {"rounds", "rounds"},
-                                          {"hosts", "hosts"},     {"script", "script"}};
-    own_rows table = {columns, sizeof columns / sizeof *columns, NULL, 0, 0};
+    static const rows_column columns[] = {
+        {"name", "job"},        {"pid", NULL},          {"began", "since"},
+        {"workers", "workers"}, {"servers", "servers"}, {"state", "state"},
+        {"rounds", "rounds"},   {"hosts", "hosts"},     {"script", "script"}};
+    own_rows jobs = {columns, sizeof columns / sizeof *columns, NULL, 0, 0};
+    own_rows ranks = {rank_columns, sizeof rank_columns / sizeof *rank_columns, NULL, 0, 0};
     own_jobs list = {.dir = -1};
     own_buf text = {0};
     const job_entry *job = NULL;
     TRY(attach_jobs(&list, e));
     if (o->job) {
-        table = (rows){rank_columns, sizeof rank_columns / sizeof *rank_columns, NULL, 0, 0};
         TRY(attach_jobs_choose(&list, o->job, &job, e));
+        TRY(add_ranks(&ranks, &list, job, e));
     }
-    for (int64_t i = 0; i < list.n && !job; i++)
-        TRY(add_job(&table, &list.items[i], false, e));
-    if (job)
-        TRY(add_ranks(&table, &list, job, e));
     if (given) {
-        given->entries = table;
-        table = (rows){0};
+        given->entries = ranks;
+        ranks = (rows){0};
         return KV_OK;
     }
+    for (int64_t i = 0; i < list.n; i++)
+        if (!job || job == &list.items[i])
+            TRY(add_job(&jobs, &list.items[i], o->json, e));
     if (o->json)
-        return print_json(&list, job, &table, e);
+        return print_json(&jobs, job ? &ranks : NULL, e);
     if (list.n == 0 && !o->quiet)
         return terminal_say("kvctl: no job of yours runs here"), KV_OK;
-    TRY(rows_print(&text, &table, e));
+    TRY(rows_print(&text, job ? &ranks : &jobs, e));
     terminal_pass(stdout, buf_text(&text), text.len);
     return KV_OK;
 }

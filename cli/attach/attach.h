@@ -11,8 +11,9 @@
 /* ---- Jobs ---- */
 
 typedef struct job_entry {
-    char name[JOBS_NAME + 1];
-    buf told;    /* lines `name value` */
+    char name[JOBS_SOCKET]; /* NAME:ID of one elsewhere where another job has the name, too */
+    char id[JOBS_ID + 1];   /* what the names of its workers' sockets have of it */
+    buf told;               /* lines `name value` */
     int first; /* the worker that told them, where the launcher runs elsewhere; -1: the launcher */
     bool silent; /* that one does not answer: told has only the state "silent" */
 } job_entry;
@@ -23,8 +24,9 @@ typedef struct job_list {
     int dir; /* the folder; -1: there is none */
 } job_list;
 
-/* Lists the jobs by name, also those that are silent, and tidies away what dead ones have left. To
- * be released also after an error. Errors: io, memory. */
+/* Lists the jobs by name, also those that are silent, and tidies away what dead ones have left. A
+ * worker is asked only where it is the first one of a job whose launcher runs elsewhere. To be
+ * released also after an error. Errors: io, memory. */
 int attach_jobs(job_list *list, kv_err *e);
 void attach_jobs_release(job_list *list);
 #define own_jobs OWN(attach_jobs_release) job_list /* begins as {.dir = -1} */

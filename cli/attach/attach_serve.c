@@ -1,4 +1,4 @@
-/* The thread sleeps in poll; a byte in a pipe ends it. */
+/* The thread sleeps in poll; the end of its socket ends it. */
 #include "attach/attach.h"
 
 #include <fcntl.h>
@@ -444,14 +444,13 @@ static void add_place(const session *script, buf *out)
 
 /* ---- Sockets ---- */
 
-enum { CLIENTS = 16, SECONDS = 2 /* for the rest of a message */ };
+enum { CLIENTS = 16 };
 
 struct attach_server {
     visit visit;
     guest guest;
     pthread_t thread;
-    int wake[2];
-    int dir, fd; /* in the user's folder of jobs */
+    int dir, fd; /* in the user's folder of jobs; fd is shut at the end */
     char name[JOBS_SOCKET];
     int servers;
     pthread_mutex_t lock; /* of the clients, which attach_end shuts and the thread closes */
@@ -472,11 +471,9 @@ static void drop(attach_server *a, int i)
 
 static void take_client(attach_server *a)
 {
-    const struct timeval t = {SECONDS, 0};
     int fd = jobs_accept(a->fd);
     if (fd < 0)
         return;
-    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &t, sizeof t);
     if (a->n < CLIENTS) {
         pthread_mutex_lock(&a->lock);
         a->clients[a->n++] = fd;
@@ -516,7 +513,7 @@ static bool take_message(attach_server *a, int fd)
 {
     jobs_kind kind;
     own_buf text = {0};
-    bool stays = jobs_receive(fd, &kind, &text, JOBS_SMALL) == 1;
+    bool stays = jobs_receive(fd, &kind, &text, JOBS_SMALL + 32) == 1;
     if (stays && kind == JOBS_ASK)
         tell(a, fd);
     else if (stays && kind == JOBS_ENTRY)
@@ -530,38 +527,33 @@ static void *serve(void *arg)
 {
     attach_server *a = arg;
     for (;;) {
-        struct pollfd p[CLIENTS + 2] = {{.fd = a->wake[0], .events = POLLIN},
-                                        {.fd = a->fd, .events = POLLIN}};
+        struct pollfd p[CLIENTS + 1] = {{.fd = a->fd, .events = POLLIN}};
         int n = a->n;
         for (int i = 0; i < n; i++)
-            p[i + 2] = (struct pollfd){.fd = a->clients[i], .events = POLLIN};
-        if (poll(p, (nfds_t)n + 2, -1) < 0)
+            p[i + 1] = (struct pollfd){.fd = a->clients[i], .events = POLLIN};
+        if (poll(p, (nfds_t)n + 1, -1) < 0)
             continue;
-        if (p[0].revents)
+        if (p[0].revents & POLLHUP)
             return NULL;
         for (int i = n - 1; i >= 0; i--)
-            if (p[i + 2].revents && !take_message(a, a->clients[i]))
+            if (p[i + 1].revents && !take_message(a, a->clients[i]))
                 drop(a, i);
-        if (p[1].revents)
+        if (p[0].revents)
             take_client(a);
     }
 }
 
 /* ---- Beginning and ending ---- */
 
-static bool open_socket(attach_server *a, const char *job)
+static bool open_socket(attach_server *a, const char *job, const char *folder)
 {
     kv_err unused = {0};
-    a->fd = -1;
-    jobs_name_worker(a->name, job, atoi(a->guest.rank));
+    jobs_name_worker(a->name, job, folder, atoi(a->guest.rank));
     if (!jobs_is_name(job) || jobs_folder_open(true, &a->dir, &unused))
         return false;
-    if (!jobs_listen(a->dir, a->name, &a->fd, &unused) && !pipe2(a->wake, O_CLOEXEC))
+    if (jobs_listen(a->dir, a->name, &a->fd, &unused) == KV_OK)
         return true;
-    if (a->fd >= 0)
-        jobs_unlisten(a->dir, a->fd, a->name);
-    else
-        close(a->dir);
+    close(a->dir);
     return false;
 }
 
@@ -570,8 +562,6 @@ static void release(attach_server *a)
     for (int i = a->n - 1; i >= 0; i--)
         drop(a, i);
     jobs_unlisten(a->dir, a->fd, a->name);
-    close(a->wake[0]);
-    close(a->wake[1]);
     a->guest.script->visit = NULL;
     visit_release(&a->visit);
     mem_free(a->guest.profile);
@@ -608,7 +598,7 @@ attach_server *attach_begin(session *s)
              a->guest.ranks > 1 ? ".rank" : "", a->guest.ranks > 1 ? number : "");
     a->servers = servers ? atoi(servers) : 0;
     pthread_mutex_init(&a->lock, NULL);
-    if (!open_socket(a, job)) {
+    if (!open_socket(a, job, folder)) {
         mem_free(a);
         return NULL;
     }
@@ -630,7 +620,7 @@ void attach_end(attach_server *a)
         shutdown(a->clients[i], SHUT_RDWR); /* what was sent arrives; a client that does not read
                                                holds nobody */
     pthread_mutex_unlock(&a->lock);
-    if (write(a->wake[1], "", 1) == 1)
-        pthread_join(a->thread, NULL);
+    shutdown(a->fd, SHUT_RDWR); /* wakes the thread */
+    pthread_join(a->thread, NULL);
     release(a);
 }

@@ -38,9 +38,11 @@ bool jobs_is_name(const char *name)
     return true;
 }
 
-void jobs_name_worker(char file[JOBS_SOCKET], const char *name, int number)
+void jobs_name_worker(char file[JOBS_SOCKET], const char *name, const char *folder, int number)
 {
-    snprintf(file, JOBS_SOCKET, "%.*s:%d", JOBS_NAME, name, number);
+    size_t n = strlen(folder);
+    snprintf(file, JOBS_SOCKET, "%.*s:%s:%04d", (int)strcspn(name, ":"), name,
+             folder + (n > JOBS_ID ? n - JOBS_ID : 0), number);
 }
 
 int jobs_folder_open(bool makes, int *dir, kv_err *e)
@@ -88,11 +90,12 @@ static bool is_own_peer(int fd)
     return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &n) == 0 && who.uid == geteuid();
 }
 
-/* A peer that does not accept, or does not read, is given up. */
+/* A peer that does not accept, does not read, or stops within a message, is given up. */
 static void limit_waits(int fd, int seconds)
 {
     const struct timeval t = {seconds, 0};
     setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &t, sizeof t);
+    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &t, sizeof t);
 }
 
 int jobs_connect(int dir, const char *name, int seconds)
@@ -120,11 +123,12 @@ int jobs_connect(int dir, const char *name, int seconds)
     return connected;
 }
 
-/* Returns true if a socket is left of a job that is gone; the folder's lock is held. */
-static bool is_dead(int dir, const char *name)
+/* Removes a socket that is left of a job that is gone; the folder's lock is held. */
+static void remove_dead(int dir, const char *name)
 {
     own_fd fd = jobs_connect(dir, name, 0);
-    return fd < 0 && errno == ECONNREFUSED;
+    if (fd < 0 && errno == ECONNREFUSED)
+        unlinkat(dir, name, 0);
 }
 
 static int make_socket(int dir, const char *name, int *out, kv_err *e)
@@ -143,38 +147,44 @@ static int make_socket(int dir, const char *name, int *out, kv_err *e)
 int jobs_listen(int dir, const char *name, int *fd, kv_err *e)
 {
     struct stat s;
-    int rc = KV_OK;
     flock(dir, LOCK_EX);
-    bool there = fstatat(dir, name, &s, AT_SYMLINK_NOFOLLOW) == 0;
-    if (there && !S_ISSOCK(s.st_mode))
-        rc = kv_err_set(e, KV_E_IO, "\"%s\" in the folder of jobs is not a socket", name);
-    else if (there && !is_dead(dir, name))
-        rc = kv_err_set(e, KV_E_BUSY, "a job called %s runs already", name);
-    else if (there && unlinkat(dir, name, 0))
-        rc = file_error(e, "remove", name, errno);
-    if (!rc)
-        rc = make_socket(dir, name, fd, e);
+    remove_dead(dir, name);
+    if (fstatat(dir, name, &s, AT_SYMLINK_NOFOLLOW))
+        make_socket(dir, name, fd, e);
+    else if (S_ISSOCK(s.st_mode))
+        kv_err_set(e, KV_E_BUSY, "a job called %s runs already", name);
+    else
+        kv_err_set(e, KV_E_IO, "\"%s\" in the folder of jobs is not a socket", name);
     flock(dir, LOCK_UN);
-    return rc;
+    return e->code;
 }
 
 int jobs_accept(int fd)
 {
-    own_fd peer = accept4(fd, NULL, NULL, SOCK_CLOEXEC);
-    if (peer < 0 || !is_own_peer(peer))
-        return -1;
-    int accepted = peer;
+    int peer = accept4(fd, NULL, NULL, SOCK_CLOEXEC);
     limit_waits(peer, SECONDS);
-    peer = -1;
-    return accepted;
+    if (peer < 0 || is_own_peer(peer))
+        return peer;
+    close(peer);
+    return -1;
 }
 
-bool jobs_tidy(int dir, const char *name)
+void jobs_tidy(int dir, const char *name)
 {
     flock(dir, LOCK_EX);
-    bool dead = is_dead(dir, name) && unlinkat(dir, name, 0) == 0;
+    remove_dead(dir, name);
     flock(dir, LOCK_UN);
-    return dead;
+}
+
+void jobs_tidy_worker(const char *folder, int number)
+{
+    char file[JOBS_SOCKET];
+    own_fd dir = -1;
+    const char *name = getenv("KVSTORE_JOB");
+    if (!name || jobs_folder_open(false, &dir, &(kv_err){0}) || dir < 0)
+        return;
+    jobs_name_worker(file, name, folder, number);
+    jobs_tidy(dir, file);
 }
 
 void jobs_unlisten(int dir, int fd, const char *name)
@@ -228,17 +238,13 @@ static int receive_all(int fd, char *to, size_t n)
 {
     for (size_t at = 0; at < n;) {
         ssize_t got = recv(fd, to + at, n - at, 0);
-        if (got < 0 && errno == EINTR)
-            continue;
-        if (got < 0)
-            return -1;
         if (got == 0 && at == 0)
             return 0;
-        if (got == 0) {
+        if (got == 0)
             errno = EPROTO;
+        if (got == 0 || (got < 0 && errno != EINTR))
             return -1;
-        }
-        at += (size_t)got;
+        at += got > 0 ? (size_t)got : 0;
     }
     return 1;
 }
@@ -272,8 +278,7 @@ int jobs_receive(int fd, jobs_kind *kind, buf *text, size_t most)
 int door_open(launch_door *d, const launch_options *o, kv_err *e)
 {
     kv_err why = {0};
-    *d = (launch_door){
-        .dir = -1, .fd = -1, .name = o->name, .workers = o->workers, .since = time(NULL)};
+    *d = (launch_door){.dir = -1, .fd = -1, .name = o->name, .since = time(NULL)};
     if (jobs_folder_open(true, &d->dir, &why) == KV_OK &&
         jobs_listen(d->dir, d->name, &d->fd, &why) == KV_OK)
         return KV_OK;
@@ -288,13 +293,8 @@ int door_open(launch_door *d, const launch_options *o, kv_err *e)
 
 void door_close(launch_door *d)
 {
-    char file[JOBS_SOCKET];
     for (int i = 0; i < d->n; i++)
         close(d->clients[i]);
-    for (int i = 0; i < d->workers && d->fd >= 0; i++) { /* of those that were killed */
-        jobs_name_worker(file, d->name, i);
-        jobs_tidy(d->dir, file);
-    }
     if (d->fd >= 0)
         jobs_unlisten(d->dir, d->fd, d->name);
     *d = (launch_door){.dir = -1, .fd = -1};
@@ -319,8 +319,8 @@ static void tell(int fd, const launch_door *d, const job *j)
         buf_printf(&words, i ? " %s" : "%s", j->o->words[i]);
     for (size_t i = 0; i < words.len; i++)
         words.data[i] = (char)(words.data[i] == '\n' ? ' ' : words.data[i]);
-    buf_printf(&text, "name %s\npid %d\nsince %lld\nworkers %d\nservers %d\nstate %s\nhosts ",
-               d->name, (int)getpid(), (long long)d->since, workers, j->o->servers, state_of(j));
+    buf_printf(&text, "folder %s\npid %d\nsince %lld\nworkers %d\nservers %d\nstate %s\nhosts ",
+               j->folder, (int)getpid(), (long long)d->since, workers, j->o->servers, state_of(j));
     /* the hosts on which ranks have begun, each once */
     for (int i = 0; i < j->n; i++) {
         bool seen = !j->ranks[i].host[0];
@@ -406,24 +406,25 @@ static void grow(int fd, job *j)
 
 /* ---- Clients ---- */
 
-/* Reads a question, which comes in one piece, and answers it. */
-static void answer(int fd, const launch_door *d, job *j)
+/* Reads a question, which comes in one piece, and answers it. Returns false if none came yet. */
+static bool answer(int fd, const launch_door *d, job *j)
 {
     char bytes[sizeof(jobs_head) + 32];
     jobs_head head;
     ssize_t n = recv(fd, bytes, sizeof bytes - 1, MSG_DONTWAIT);
     if (n < (ssize_t)sizeof head)
-        return;
+        return n >= 0 || errno != EAGAIN;
     memcpy(&head, bytes, sizeof head);
-    if (head.bytes != (size_t)n - sizeof head)
-        return;
     bytes[n] = '\0';
+    if (head.bytes != (size_t)n - sizeof head)
+        return true;
     if (head.kind == JOBS_ASK)
         tell(fd, d, j);
     else if (head.kind == JOBS_ENTER)
         enter(fd, j, bytes + sizeof head);
     else if (head.kind == JOBS_GROW)
         grow(fd, j);
+    return true;
 }
 
 static void drop(launch_door *d, int i)
@@ -441,13 +442,9 @@ void door_look(launch_door *d, struct job *j)
         fcntl(fd, F_SETFL, O_NONBLOCK);
         d->clients[d->n++] = fd;
     }
-    for (int i = 0; i < d->n; i++) {
-        struct pollfd p = {.fd = d->clients[i], .events = POLLIN};
-        if (poll(&p, 1, 0) <= 0)
-            continue;
-        answer(d->clients[i], d, j);
-        drop(d, i--);
-    }
+    for (int i = 0; i < d->n; i++)
+        if (answer(d->clients[i], d, j))
+            drop(d, i--);
     /* Silent clients must not keep out clients that ask: the oldest silent one makes room. */
     if (d->n == DOOR_CLIENTS && poll(&next, 1, 0) > 0)
         drop(d, 0);

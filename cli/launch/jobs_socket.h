@@ -12,7 +12,8 @@
 
 /* The folder in which the jobs of a user can be found on this host: $KVCTL_JOBS, else
  * /tmp/kvctl.UID. The launcher of a job has a socket there that bears the job's name, and each
- * worker has one called NAME:RANK on its own host.
+ * worker has one called NAME:ID:RANK on its own host. Launchers of several hosts may have given the
+ * same name, so the ID is the end of the job's folder (launch_folder.h).
  *
  * The folder is the user's alone (0700), and a real folder: one that another user made, that others
  * may enter, or that is a link, is refused and not used. Sockets have mode 0600, and both sides ask
@@ -22,14 +23,15 @@
 
 enum {
     JOBS_NAME = 64, /* bytes of the name of a job, at most */
+    JOBS_ID = 6,
     JOBS_SOCKET = JOBS_NAME + 16
 };
 
 /* Letters, digits, '-', '_' and '.', no '.' first. */
 bool jobs_is_name(const char *name);
 
-/* The name of a worker's socket. */
-void jobs_name_worker(char file[JOBS_SOCKET], const char *name, int number);
+/* The name of a worker's socket. They sort by rank. name: up to a colon. folder: or the ID. */
+void jobs_name_worker(char file[JOBS_SOCKET], const char *name, const char *folder, int number);
 
 /* Opens the folder; makes: also makes it. Out: *dir, -1 where there is none and it is not made.
  * Errors: io (it cannot be made or opened, or is not this user's alone). */
@@ -47,8 +49,10 @@ int jobs_connect(int dir, const char *name, int seconds);
 /* The next connection to a socket that listens, whose other side is of this user; -1: none now. */
 int jobs_accept(int fd);
 
-/* Removes the socket of this name if its job is gone. Returns whether it was. */
-bool jobs_tidy(int dir, const char *name);
+/* Removes the socket of this name, or that of a worker of $KVSTORE_JOB, if its job is gone. folder:
+ * that of the job. */
+void jobs_tidy(int dir, const char *name);
+void jobs_tidy_worker(const char *folder, int number);
 
 /* Removes the socket when the job ends; dir, fd and name are those of jobs_listen. */
 void jobs_unlisten(int dir, int fd, const char *name);
@@ -90,8 +94,8 @@ typedef enum jobs_kind {
 } jobs_kind;
 
 enum {
-    JOBS_SMALL = 64 << 10,  /* bytes of what a client sends, at most */
-    JOBS_LARGE = 1 << 30 /* and of what a worker does */
+    JOBS_SMALL = 64 << 10, /* bytes of an entry, at most */
+    JOBS_LARGE = 1 << 30   /* and of what a worker sends */
 };
 
 typedef struct jobs_head {
@@ -123,7 +127,6 @@ enum { DOOR_CLIENTS = 16 /* that have connected and not asked yet */ };
 typedef struct launch_door {
     int dir, fd; /* fd: -1 where nobody can attach */
     const char *name;
-    int workers;
     int64_t since; /* seconds since 1970 */
     int clients[DOOR_CLIENTS], n;
 } launch_door;

@@ -793,6 +793,8 @@ int attempt_run(job *j, const launch_command *c, const signal_masks *m, long lon
     file_close_fd(&j->heard);
     gone_say(j);
     *rounds = read_rounds(j);
+    for (int i = 0; i < j->o->workers; i++) /* also where its watcher was killed with it */
+        jobs_tidy_worker(j->folder, i);
     folder_remove(j->folder);
     close(j->held);
     buf_release(&j->bytes);

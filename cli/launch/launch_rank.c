@@ -20,6 +20,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/num.h"
+#include "launch/jobs_socket.h"
 #include "launch/launch_command.h"
 #include "launch/launch_folder.h"
 #include "launch/launch_job.h"
@@ -239,6 +240,7 @@ static int run(watch *w, char **words)
     gethostname(host, sizeof host - 1);
     tell(w, line, host);
     tell_end(w, watch_rank(w));
+    jobs_tidy_worker(w->folder, w->number); /* it may have been killed */
     close(held); /* after the file of rounds was read */
     while (!w->is_over)
         tick(w);

@@ -188,7 +188,7 @@ END
 
 @test "launch -i: a pull of a key that is not there ends on all ranks" {
     # rank 1 waits for an init by rank 0, which has failed
-    run -3 --separate-stderr timeout 60 kvctl launch -n 2 --deadline 4 -i <<'END'
+    run -3 --separate-stderr timeout 60 kvctl launch -n 2 --deadline 10 -i <<'END'
 create dist_sync
 pull nokey
 init 3 ones(2)

@@ -43,7 +43,8 @@ END
 
 @test "launch: stdin goes to rank 0" {
     needs_mpi
-    run -0 sh -c "echo hello | kvctl launch -n 2 -c '!cat'"
+    # a line, not all: mpirun of Open MPI 5 sometimes loses the end of its input
+    run -0 sh -c "echo hello | kvctl launch -n 2 -c '!head -n 1'"
     assert_equal "$(sort <<<"$output")" $'[0] hello\n[0] note: 2 ranks ran alone: create dist_sync joins them'
 }
 

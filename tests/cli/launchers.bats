@@ -358,7 +358,7 @@ exec sh -c "$*"'
     echo slow >hosts
     run -6 kvctl launch -H hosts -n 2 --deadline 1 train.kv
     assert_output 'kvctl: error[peer]: launch: host "slow" cannot be reached: it does not answer in time'
-    run -130 timeout --foreground --preserve-status -s INT 1 kvctl launch -H hosts -n 2 --deadline 60 train.kv
+    run -130 timeout --foreground --preserve-status -s INT 3 kvctl launch -H hosts -n 2 --deadline 60 train.kv
     assert_output 'kvctl: the job was ended by signal 2'
     echo localhost >hosts
     mkdir daemons

@@ -82,7 +82,7 @@ until_holds()
 {
     local i what=$1
     shift
-    for ((i = 0; i < 600; i++)); do
+    for ((i = 0; i < 2400; i++)); do
         if "$@"; then
             return 0
         fi

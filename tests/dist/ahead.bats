@@ -8,7 +8,7 @@ ahead()
 {
     needs_mpi
     printf '%s\n' "$2" >job.kv
-    run -0 timeout 60 mpirun --oversubscribe --bind-to none -x KVSTORE_TIMEOUT=20 \
+    run -0 timeout 100 mpirun --oversubscribe --bind-to none -x KVSTORE_TIMEOUT=60 \
         -x KVSTORE_AHEAD=400 -n "$1" kvctl -f job.kv
 }
 

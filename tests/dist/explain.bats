@@ -98,7 +98,7 @@ create dist_sync
 init w zeros(2)
 if rank() == 1 { !touch there
 }
-if rank() == 2 { !until [ -e there ]; do sleep 0.05; done; sleep 1
+if rank() == 2 { !until [ -e there ]; do sleep 0.05; done; sleep 3
 }
 push w ones(2)
 time { pull w -> x }

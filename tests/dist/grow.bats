@@ -14,7 +14,7 @@ needs_ulfm()
 # round begins. The ranks read the launcher's file ten times a second.
 grows()
 {
-    echo "if rank() == 0 and i == $1 { !for k in \$(seq ${2:-1}); do kvctl launch --grow; done; sleep 1
+    echo "if rank() == 0 and i == $1 { !for k in \$(seq ${2:-1}); do kvctl launch --grow; done; sleep 2
     }"
 }
 
@@ -111,7 +111,7 @@ END
     job -0 --spares 2 -n 1 -s 2 job.kv
     assert_line "[2] all [5. 5. 5. 0. 0. 0. 0. 0.] 6.0 15.0 3"
     sums "" 5 >job.kv
-    sed "s/push c -ones(300000)/if i == 2 and me == 0 { !kvctl launch --grow; sleep 1\n    }\n    &/" job.kv >within.kv
+    sed "s/push c -ones(300000)/if i == 2 and me == 0 { !kvctl launch --grow; sleep 2\n    }\n    &/" job.kv >within.kv
     job -0 --spares 2 -n 1 -s 2 within.kv
     assert_line "[0] note: rank 1 (worker) joined at round 3"
     assert_line "[1] all [5. 2. 0. 0. 0. 0. 0. 0.] 3.0 7.0 2"
@@ -203,7 +203,7 @@ if rank() == 2 { info --states
 }
 barrier
 END
-        KVSTORE_TIMEOUT=20 job -0 --spares 1 -n 2 -s 2 job.kv
+        KVSTORE_TIMEOUT=60 job -0 --spares 1 -n 2 -s 2 job.kv
         one=$(grep -o '^\[0\] all 12 .*' <<<"$output")
         assert_line "[2]${one#\[0\]}"
         assert_line --partial "[2] optimizer adam, "
@@ -246,7 +246,7 @@ END
     assert_line --regexp '^\[0\] all \[16.  4.  4.  2.  0.  0.  0.  0.\] '
     assert_line "kvctl: the job went on without ranks 1 and 2, which were lost"
     # a spare that is lost while it waits is passed over
-    sums "" 8 "if me == 0 and i == 2 { !awk '\$1 == 1 && \$2 == \"start\" { print \$3 }' \$KVSTORE_RUN_DIR/events | xargs kill -9; sleep 1
+    sums "" 8 "if me == 0 and i == 2 { !awk '\$1 == 1 && \$2 == \"start\" { print \$3 }' \$KVSTORE_RUN_DIR/events | xargs kill -9; sleep 2
     }" "$(grows 4)" >job.kv
     job -0 --elastic --spares 2 -n 1 -s 1 job.kv
     assert_line "[0] note: rank 2 (worker) joined at round 4"

@@ -209,7 +209,7 @@ wait
 done
 END
         rm -f c.kvs
-        KVSTORE_TIMEOUT=10 job -0 -n 2 -s 1 --checkpoint c.kvs --checkpoint-every "$every" job.kv
+        KVSTORE_TIMEOUT=60 job -0 -n 2 -s 1 --checkpoint c.kvs --checkpoint-every "$every" job.kv
         assert_output ''
         run kvctl -s c.kvs -c "assert rounds() == $rounds; save-states s.safetensors" -c 'print load("s.safetensors", name="__residual__/w/1")[0]'
         assert_output --regexp "^$owes(0|\$)"

@@ -8,12 +8,12 @@ setup_file()
     export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 }
 
-# stall SCRIPT: two ranks, of which the second sleeps longer than the timeout.
+# stall SCRIPT: two ranks, of which the second sleeps longer than the timeout, within which both must have joined.
 stall()
 {
     needs_mpi
     printf '%s\n' "$1" >job.kv
-    run timeout 60 mpirun --oversubscribe --bind-to none -x KVSTORE_TIMEOUT="${TIMEOUT:-4}" -n 2 \
+    run timeout 60 mpirun --oversubscribe --bind-to none -x KVSTORE_TIMEOUT="${TIMEOUT:-10}" -n 2 \
         kvctl -f job.kv
 }
 
@@ -86,7 +86,7 @@ save-states s.safetensors"
 }
 
 @test "stalls: a server does not answer" {
-    TIMEOUT=8 stall 'create dist_sync
+    TIMEOUT=15 stall 'create dist_sync
 barrier
 if rank() == 1 {
 !echo $PPID >pid; kill -STOP $PPID
@@ -94,13 +94,13 @@ if rank() == 1 {
 !until [ -s pid ] && ! grep -L "^State:.T" /proc/$(cat pid)/task/*/status | grep -q .; do sleep 0.05; done
 send-command 9 "any"'
     assert_failure
-    assert_line --regexp 'rank 1 has not answered send-command; [5-7] s so far$'
-    assert_output --partial 'error[timeout]: gave up after 8 s: rank 1 has not answered send-command'
+    assert_line --regexp 'rank 1 has not answered send-command; ([5-9]|1[0-4]) s so far$'
+    assert_output --partial 'error[timeout]: gave up after 15 s: rank 1 has not answered send-command'
 }
 
 @test "stalls: KVSTORE_NOTICE tells a wait sooner, where a worker waits" {
     export KVSTORE_NOTICE=0
-    # without it the rank gives up before it has waited for 5 s
+    # without it a wait is told after 5 s
     stall "create dist_sync
 init 3 zeros(7)
 barrier
@@ -187,7 +187,7 @@ if rank() == 0 { push a ones(2); wait }\npush b ones(2); x = kv.pull("b"); print
 }
 
 @test "stalls: --no-deadlock only warns" {
-    deadlock "--no-deadlock --env KVSTORE_TIMEOUT=6" $'create dist_sync\ninit w ones(2)
+    deadlock "--no-deadlock --env KVSTORE_TIMEOUT=12" $'create dist_sync\ninit w ones(2)
 if rank() == 0 { barrier }\npush w ones(2); wait'
     assert_failure
     assert_line --partial 'warning: deadlock: all ranks wait for each other; rank 0: barrier, train.kv:3; rank 1: wait, round 1 of key "w" lacks rank 0, train.kv:4'
@@ -203,7 +203,7 @@ if rank() == 0 { n = 0; repeat 4000000 { n += 1 } }\npull w; barrier'
     refute_output --partial deadlock
     assert_line "[0] [2. 2.]"
     # a rank that is stopped is the deadline's to find
-    deadlock "--deadline 4" $'create dist_sync\nbarrier\nif rank() == 1 {\n!kill -STOP $PPID\n}
+    deadlock "--deadline 10" $'create dist_sync\nbarrier\nif rank() == 1 {\n!kill -STOP $PPID\n}
 barrier'
     assert_failure 6
     refute_output --partial deadlock
@@ -218,7 +218,7 @@ barrier'
         printf '%s\n' 'create dist_sync' 'barrier' 'if rank() == 1 {' \
             "!p=\$PPID; for i in \$(seq $depth); do p=\$(ps -o ppid= -p \$p | tr -d ' '); done; kill -STOP \$p; sleep 60 >/dev/null 2>&1" \
             '}' 'barrier' >train.kv
-        run -6 timeout 50 kvctl launch -n 2 --deadline 5 train.kv
+        run -6 timeout 100 kvctl launch -n 2 --deadline 10 train.kv
         who="the watcher of rank 1 \(worker\)"
         [ $depth -eq 1 ] || who=mpirun
         assert_line --regexp "^kvctl: $who has not been heard for [0-9]+ s$"

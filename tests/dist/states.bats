@@ -171,7 +171,7 @@ if rank() == 2 { !sleep 1
 push a ones(4) }
 if rank() > 0 { push b ones(4); pull a -> x; pull b -> y; print x[0], y[0]; done }
 END
-    KVSTORE_TIMEOUT=10 ranks 1 3 job.kv
+    KVSTORE_TIMEOUT=50 ranks 1 3 job.kv
     assert_success
     assert_output "$(printf -- '-2.0 -2.0\n-2.0 -2.0')"
 }
@@ -190,7 +190,7 @@ if rank() > 0 { for i in 0..4 { if rank() == 2 { !sleep 0.2
 }; push w ones(400000) }
 pull w -> x; print x[0], x[399999]$then }
 END
-        KVSTORE_TIMEOUT=10 ranks 2 3 job.kv
+        KVSTORE_TIMEOUT=50 ranks 2 3 job.kv
         assert_success
         assert_equal "$(grep -c -- '-10.0 -10.0' <<<"$output")" 2
         assert_line set

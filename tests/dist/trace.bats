@@ -9,7 +9,7 @@ traced()
     printf '%s\n' 'create dist_sync' 'init 3 zeros(4)' 'push 3 ones(4)' 'pull 3 -> x' \
         'assert x == 2' >job.kv
     # without --mca, Open MPI 5.0.7 says that there is no network where there is none
-    run -0 timeout 60 mpirun --oversubscribe --bind-to none --mca btl ^tcp -x KVSTORE_TIMEOUT=20 \
+    run -0 timeout 100 mpirun --oversubscribe --bind-to none --mca btl ^tcp -x KVSTORE_TIMEOUT=60 \
         -x KVSTORE_TRACE="$1" -n 2 kvctl -f job.kv
 }
 

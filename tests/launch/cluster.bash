@@ -58,7 +58,7 @@ cluster_add()
     ip netns exec "$ns" unshare -um bash -c "$cluster_host" host "n$1" "$work" \
         "$top" "$(dirname "$(command -v kvctl)")" "$BATS_RUN_TMPDIR" </dev/null >"$work/n$1.log" 2>&1 3>&- &
     echo "$!" >"$work/n$1.pid"
-    for _ in {1..100}; do
+    for _ in {1..1000}; do
         on "n$1" test -e /run/sshd 2>/dev/null && on "n$1" grep -q n0 /etc/hosts && return 0
         sleep 0.05
     done
@@ -252,7 +252,7 @@ END
     wait "$launch" || status=$?
     assert_equal "$status" 130
     grep -x "kvctl: the job was ended by signal 2" out
-    for _ in {1..100}; do
+    for _ in {1..600}; do
         [ -n "$(on n0 "$@")" ] || break
         sleep 0.2
     done
@@ -317,7 +317,7 @@ END
     for host in n1 n2; do
         serve "$host" slurmd -D -N "$host"
     done
-    for _ in {1..50}; do
+    for _ in {1..300}; do
         [ "$(on n0 sinfo -h -t idle -o %D 2>/dev/null)" != 2 ] || return 0
         sleep 0.2
     done
@@ -348,7 +348,7 @@ cluster_sge()
         on n0 /usr/lib/gridengine/spooldefaults managers root || return
     export SGE_ND=1 # stays in the foreground
     serve n0 /usr/sbin/sge_qmaster
-    for _ in {1..100}; do
+    for _ in {1..600}; do
         ! on n0 qconf -sm >/dev/null 2>&1 || break
         sleep 0.1
     done
@@ -360,7 +360,7 @@ cluster_sge()
         serve "$host" /usr/sbin/sge_execd
     done
     for host in n1 n2; do
-        for _ in {1..100}; do
+        for _ in {1..600}; do
             ! on n0 qconf -se "$host" >/dev/null 2>&1 || break
             sleep 0.1
         done
@@ -373,7 +373,7 @@ cluster_sge()
     cluster_sge_edit -msconf '' -e 's/^schedule_interval .*/schedule_interval 0:0:1/' \
         -e 's/^flush_submit_sec .*/flush_submit_sec 1/' -e 's/^flush_finish_sec .*/flush_finish_sec 1/'
     cd - >/dev/null || return
-    for _ in {1..100}; do
+    for _ in {1..600}; do
         [ "$(on n0 qhost | grep -c '^n[12] .*[0-9]G')" != 2 ] || return 0
         sleep 0.2
     done

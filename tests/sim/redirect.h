@@ -52,3 +52,4 @@
 #define door_open sim_door_open
 #define door_look sim_door_look
 #define door_close sim_door_close
+#define jobs_tidy_worker(folder, number) (void)0
