@@ -36,7 +36,7 @@ file_kind file_kind_of(const char *path)
     for (int i = 0; i < NKINDS; i++)
         if (is_ending(path, kinds[i].name))
             return kinds[i].kind;
-    return FILE_UNKNOWN;
+    return is_ending(path, "jsonl") ? FILE_NDJSON : FILE_UNKNOWN; /* by its other name */
 }
 
 bool file_is_checkpoint(const char *path)
