@@ -224,7 +224,10 @@ static int read_sort(session *s, const ast *call, diff_options *o, bool *by_key,
     i = i > BY_KEY ? meant[i - BY_KEY - 1] : i;
     *by_key = i == BY_KEY;
     o->sort = *by_key ? DIFF_BY_MAX : i;
-    return KV_OK;
+    return at && o->brief && !*by_key
+               ? unit_err(s, at, e, KV_E_USAGE,
+                          "--brief shows names, and --sort is about numbers: give one")
+               : KV_OK;
 }
 
 static int read_options(session *s, const ast *call, diff_options *o, int32_t *top, bool *by_key,
@@ -239,12 +242,7 @@ static int read_options(session *s, const ast *call, diff_options *o, int32_t *t
     o->ulps = (uint64_t)ulps;
     o->tolerance |= o->has_ulps;
     o->brief = command_option_of(call, "brief") != NULL;
-    TRY(read_sort(s, call, o, by_key, out, e));
-    const ast *sort = command_option_of(call, "sort");
-    return o->brief && sort && !*by_key
-               ? unit_err(s, sort, e, KV_E_USAGE,
-                          "--brief shows names, and --sort is about numbers: give one")
-               : KV_OK;
+    return read_sort(s, call, o, by_key, out, e);
 }
 
 /* ---- Keys ------------------------------------------------------------------------------------ */

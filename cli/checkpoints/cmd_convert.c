@@ -463,12 +463,14 @@ static int tensors_convert(tensors *t, const values *v, int64_t i, losses *lost,
 }
 
 /* The values are in memory together: a patch is made from tensors that are read in any order. */
-static int save_patch_from(target *o, kv *store, checkpoint *a, kv_err *e)
+static int save_patch(target *o, const ast *from, kv *store, kv_err *e)
 {
     const patch_options how = {.progress = progress_bytes};
     values v = {0};
     OWN(tensors_release) tensors t = {0};
-    own_checkpoint *b = NULL;
+    own_checkpoint *a = NULL, *b = NULL;
+    TRY(choose_open(o->s, from, false, o->out, &a, e));
+    TRY(patches_check_place(o->s, &o->to, a, e));
     TRY(choose_values(o, store, &v, e));
     if (session_would(o->s, "write", o->to.text))
         return KV_OK;
@@ -488,25 +490,11 @@ static int save_patch_from(target *o, kv *store, checkpoint *a, kv_err *e)
     return target_end(o, e);
 }
 
-static int save_patch(target *o, kv *store, kv_err *e)
-{
-    const ast *node = command_option_of(o->call, "patch-from");
-    own_checkpoint *a = NULL;
-    TRY(choose_open(o->s, node, false, o->out, &a, e));
-    TRY(patches_check_place(o->s, &o->to, a, e));
-    return save_patch_from(o, store, a, e);
-}
-
-/* Returns true if what is asked for is the store, not its values. */
+/* Returns true if what is asked for is the store, not its values: a name without options. */
 static bool is_whole(const ast *call, const char *path)
 {
-    static const char *const options[] = {"exclude", "dtype", "metadata", "shard-size", "force",
-                                          "strict"};
     bool kvs = utf8_ends_in(path, ".kvs");
-    for (size_t i = 0; i < sizeof options / sizeof *options; i++)
-        if (command_option_of(call, options[i]))
-            return false;
-    return !call->kid[1] && (kvs || !checkpoint_out_is_path(path));
+    return !call->kid[1] && call->n == 2 && (kvs || !checkpoint_out_is_path(path));
 }
 
 /* ---- The command ----------------------------------------------------------------------------- */
@@ -539,8 +527,9 @@ int cmd_save(session *s, const ast *call, result *out, kv_err *e)
         unit_err(s, call, e, KV_E_VALUE, "the store holds no keys");
         return kv_err_hint(e, "kvctl -s FILE begins with those of a file");
     }
-    int rc = command_option_of(call, "patch-from") ? save_patch(&o, store, e)
-             : is_whole(call, o.to.text)           ? save_whole(s, store, o.to.text, e)
-                                                   : save_values(&o, store, e);
+    const ast *from = command_option_of(call, "patch-from");
+    int rc = from                        ? save_patch(&o, from, store, e)
+             : is_whole(call, o.to.text) ? save_whole(s, store, o.to.text, e)
+                                         : save_values(&o, store, e);
     return target_release(&o, rc, e) ? unit_at(s, call->kid[0], e) : KV_OK;
 }

@@ -184,12 +184,12 @@ static int read_words(request *r, kv_err *e)
     r->base = r->all.items[r->all.n - 1];
     const ast *in_place = command_option_of(o->call, "in-place");
     r->in_place = in_place != NULL;
-    o->to = (word){.text = r->base.text, .at = command_option_of(o->call, "out")};
+    o->to =
+        (word){.text = r->base.text, .at = in_place ? in_place : command_option_of(o->call, "out")};
     if (in_place && strcmp(r->base.text, "-") == 0) {
         unit_err(o->s, r->base.at, e, KV_E_USAGE, "stdin has no place where it can be changed");
         return kv_err_hint(e, "--out B");
     }
-    o->to.at = in_place ? in_place : o->to.at;
     if (!in_place && !(o->to.text = eval_option_word(o->s, o->call, "out", "a path", o->out, e)))
         return e->code;
     TRY(target_read_place(o, e));

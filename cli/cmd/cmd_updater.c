@@ -73,12 +73,11 @@ int check_params(const source *src, const ast *call, const map *types, kv_err *e
     own_store *store = NULL;
     bool update = command_option_of(call, "update") != NULL;
     (void)types;
-    if (!update && !call->kid[0])
-        return source_err(src, call->pos, call->end, e, KV_E_USAGE,
-                          "set-optimizer needs a NAME, or --update");
-    if (update && call->kid[0])
-        return source_err(src, call->kid[0]->pos, call->kid[0]->end, e, KV_E_USAGE,
-                          "--update changes the optimizer in use: no name");
+    const ast *wrong = update ? call->kid[0] : call->kid[0] ? NULL : call;
+    if (wrong)
+        return source_err(src, wrong->pos, wrong->end, e, KV_E_USAGE, "%s",
+                          update ? "--update changes the optimizer in use: no name"
+                                 : "set-optimizer needs a NAME, or --update");
     TRY(word && optimizer_text(word) ? kv_create(NULL, NULL, 0, &store, e) : KV_OK);
     for (uint32_t i = 1; i < call->n && store; i++) {
         const ast *kid = call->kid[i];

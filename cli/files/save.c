@@ -187,16 +187,12 @@ static void parts_release(parts *p)
 
 /* ---- Making the parts ------------------------------------------------------------------------ */
 
-static int not_text(const char *path, kv_err *e)
-{
-    return kv_err_set(e, KV_E_DTYPE, "\"%s\" holds an array, and this is text: .txt takes it",
-                      path);
-}
-
 /* Adds the array of v; room was made. */
 static int add_array(parts *p, const char *path, value v, kv_err *e)
 {
-    TRY(v.kind == VALUE_TEXT ? not_text(path, e) : KV_OK);
+    if (v.kind == VALUE_TEXT)
+        return kv_err_set(e, KV_E_DTYPE, "\"%s\" holds an array, and this is text: .txt takes it",
+                          path);
     TRY(value_to_array(&p->arrays[p->n], v, e));
     p->n++;
     return KV_OK;
@@ -230,8 +226,7 @@ static int add_lines(parts *p, const rows *r, kv_err *e)
     return buf_check(&p->text, e);
 }
 
-/* Returns true for a value that .json holds as --format json shows it; what is one array also says
- * its dtype there. */
+/* Returns true for a value that .json holds as --format json shows it, unlike one array. */
 static bool is_for_json(const result *r)
 {
     if (r->as_text || r->keys || r->v.kind == VALUE_ARRAY)
@@ -298,8 +293,6 @@ static int make_parts(session *s, parts *p, const char *path, const result *r, k
     bool list = value_is_several(r->v);
     int64_t n = list ? r->v.u.list->n : 1;
     const value *items = list ? r->v.u.list->items : &r->v;
-    if (r->as_text)
-        return not_text(path, e);
     if (kind == FILE_SAFETENSORS && !r->keys && items != &r->v) {
         kv_err_set(e, KV_E_DTYPE, "the arrays in \"%s\" have names, those of a list have none",
                    path);

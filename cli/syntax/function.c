@@ -225,8 +225,7 @@ int64_t function_takes(const ast *def, const ast *call, int64_t i)
     return name ? -1 : i;
 }
 
-/* Whether one of the first n arguments goes to the parameter. It compares one name with each, as
- * function_takes of each would make the check of a long call cubic. */
+/* Whether one of the first n arguments goes to the parameter. */
 static bool is_matched(const ast *def, const ast *call, int64_t n, int64_t parameter)
 {
     for (int64_t i = 0; i < n; i++) {

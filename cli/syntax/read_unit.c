@@ -459,10 +459,9 @@ static int check_updater(checker *c, const ast *name, const char *what)
                        name->u.text);
 }
 
-static int check_pairs(checker *c, const ast *node)
+static int check_pairs(checker *c, const ast *node, const command_pair *p)
 {
-    const command *cmd = node->u.other;
-    for (const command_pair *p = cmd->pairs; p && p->option; p++) {
+    for (; p && p->option; p++) {
         const ast *at = *p->option ? command_option_of(node, p->option) : node;
         bool has = command_option_of(node, p->others[0]) ||
                    (p->others[1] && command_option_of(node, p->others[1]));
@@ -483,7 +482,7 @@ static int check_command(checker *c, const ast *node)
         if (cmd->args[i].kind == ARG_RULE && node->kid[i] &&
             check_updater(c, node->kid[i], cmd->name + strlen("set-")))
             goto failed;
-    if (check_pairs(c, node) == KV_OK &&
+    if (check_pairs(c, node, cmd->pairs) == KV_OK &&
         (!cmd->check || !cmd->check(&c->u->src, node, types_known ? &c->types : NULL, c->e)))
         return KV_OK;
 failed:

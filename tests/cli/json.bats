@@ -87,7 +87,7 @@ load help
         gives "$(cat shown)" sh -c 'kvctl -c "$1 > o.json" && cat o.json' - "$setup; $call"
     done
     gives '[1.5,{"a":2}]' sh -c 'kvctl -c "[mean([1, 2]), {\"a\": max(array([1, 2], dtype=\"int32\"))}] > o.json" && cat o.json'
-    gives $'{"key":"a"}\n2' sh -c 'kvctl -c "init a 1; list > o.jsonl; [[1], [2]] > p.jsonl" && cat o.jsonl && kvctl -c "print len(@p.jsonl)"'
+    gives $'{"key":"a"}\n2' sh -c 'kvctl -c "init a 1; list > o.jsonl; [ones(2), ones(1)] > p.jsonl" && cat o.jsonl && kvctl -c "print len(@p.jsonl)"'
     gives '[[1,1],[0]]' sh -c 'kvctl -c "[ones(2), zeros(1)] > o.json" && cat o.json'
     gives $'{"key":"a"}\n{"key":"b"}\n{"key":"a"}\n{"key":"b"}' \
         sh -c 'kvctl -c "init a,b [ones(2), zeros(1)]; list >> o.ndjson; list >> o.ndjson" && cat o.ndjson'
