@@ -35,11 +35,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 {
     fuzz_bytes in = {data, data + n};
     unsigned what = fuzz_draw(&in, 256);
-    source s = {.name = "r",
-                .text = (const char *)in.at,
-                .len = (uint32_t)(in.end - in.at),
-                .line = 1,
-                .col = 1};
+    kv_err e = {0};
+    uint32_t len = (uint32_t)(in.end - in.at);
+    own_mem char *text = mem_text((const char *)in.at, len, &e); /* a zero byte ends it */
+    HOLDS(text != NULL, e.text);
+    source s = {.name = "r", .text = text, .len = len, .line = 1, .col = 1};
     make_plan(&s, what);
     mem_fail_at(1 + n % 80);
     make_plan(&s, what);

@@ -85,7 +85,10 @@ static outcome parse(const source *s, int part)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 {
-    source s = {.name = "t", .text = (const char *)data, .len = (uint32_t)n, .line = 1, .col = 1};
+    kv_err e = {0};
+    own_mem char *text = mem_text((const char *)data, n, &e); /* a zero byte ends it */
+    HOLDS(text != NULL, e.text);
+    source s = {.name = "t", .text = text, .len = (uint32_t)n, .line = 1, .col = 1};
     language_init();
     for (int part = 0; part < PARTS; part++) {
         outcome first = parse(&s, part), second = parse(&s, part);
