@@ -83,8 +83,10 @@ static void run_inst(const uint64_t *pool, const inst *in, char *const *place, c
     }
 }
 
-/* Blocks ahead for which the memory is asked for elements. */
-enum { AHEAD = 4 };
+/* Blocks ahead for which the memory is asked for elements. A loop that does all instructions takes
+ * a block in pieces, so that requests are spread over it, and those of rows are then for the next
+ * batch (plan_work.c). */
+enum { AHEAD = 4, PIECE = 128, PIECES_AHEAD = 8 };
 
 /* Asks the memory for later blocks of the slots up to `to`, which the processor does not guess when
  * most instructions work on registers. Requests are spread over the instructions, since few can be
@@ -97,9 +99,10 @@ enum { AHEAD = 4 };
 static inline __attribute__((always_inline)) void ask_ahead(const prog *p, char *const *place,
                                                             int32_t *asked, int32_t to)
 {
+    int64_t block = p->whole ? PIECE : p->block, ahead = p->whole ? PIECES_AHEAD : AHEAD;
     for (; *asked < to; ++*asked) {
-        int64_t bytes = p->slot_bytes[*asked] * p->block;
-        const char *from = place[p->nregs + *asked] + bytes * AHEAD;
+        int64_t bytes = p->slot_bytes[*asked] * block;
+        const char *from = place[p->nregs + *asked] + bytes * ahead;
         for (int64_t at = 0; at < bytes; at += 64)
             __builtin_prefetch(from + at, 0, 2);
     }
@@ -140,7 +143,8 @@ void prog_run_with(const prog *p, const uint64_t *pool, void *const *arrays, int
     pool = pool ? pool : p->pool;
     char **place = scratch, *registers = (char *)scratch + places_bytes(p);
     char *aside = registers + (int64_t)p->reg_bytes * p->nregs;
-    int64_t block = (p->single && !far) || n < p->block ? n : p->block;
+    int64_t block = p->whole ? PIECE : p->block;
+    block = (p->single && !far) || n < block ? n : block;
     for (int32_t r = 0; r < p->nregs; r++)
         place[r] = registers + (int64_t)p->reg_bytes * r;
     for (int32_t s = 0; s < p->nslots; s++)
