@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "array/sort.h"
+#include "base/kv_assert.h"
 #include "base/mem.h"
 #include "checkpoint/tensor_codec.h"
 #include "merge/merge_job.h"
@@ -99,14 +100,37 @@ void *merge_worker_terms(const merge_worker *w, int pass, int sum)
 
 /* ---- Arrays ---------------------------------------------------------------------------------- */
 
-/* Reads the block of an input, or finds it where the input is mapped. */
+/* Keeps the MERGE_BLOCK of an inflated input in which element `first` stands. A sample of a few
+ * elements keeps all of it too: what stands before them was inflated anyway. */
+static int keep_block(merge_worker *w, int i, int64_t first, tensor_type type, kv_err *e)
+{
+    const merge_job *j = w->job;
+    const merge_mapped *m = &j->mapped[i];
+    int64_t block = first / MERGE_BLOCK, left = j->like->elements - block * MERGE_BLOCK;
+    int64_t at = tensor_type_bytes(type, block * MERGE_BLOCK);
+    int64_t n = tensor_type_bytes(type, left < MERGE_BLOCK ? left : MERGE_BLOCK);
+    const void *data;
+    if (m->has[block])
+        return KV_OK;
+    TRY(tensor_read(w->readers[i], &data, j->at[i], at, n, e));
+    memcpy(m->kept + at, data, (size_t)n);
+    m->has[block] = true;
+    return KV_OK;
+}
+
+/* Reads the block of an input, or finds it where the input is mapped or kept. */
 static int read_block(merge_worker *w, int i, const void **block, tensor_type type, kv_err *e)
 {
     const merge_job *j = w->job;
+    const merge_mapped *m = &j->mapped[i];
     int64_t at = tensor_type_bytes(type, w->block_first), n = tensor_type_bytes(type, w->block_n);
-    if (!j->mapped[i].bytes)
+    if (!m->bytes && !m->kept)
         return tensor_read(w->readers[i], block, j->at[i], at, n, e);
-    *block = j->mapped[i].bytes + at;
+    kv_assert(!m->kept || w->block_first % MERGE_BLOCK + w->block_n <= MERGE_BLOCK,
+              "%lld elements from %lld on are of two blocks", (long long)w->block_n,
+              (long long)w->block_first);
+    TRY(m->kept ? keep_block(w, i, w->block_first, type, e) : KV_OK);
+    *block = (m->kept ? m->kept : m->bytes) + at;
     return KV_OK;
 }
 

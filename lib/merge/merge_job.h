@@ -29,10 +29,13 @@ typedef enum merge_job_kind {
     MERGE_JOB_COPY   /* the first one's, converted: no adapter has it, or integers may differ */
 } merge_job_kind;
 
-/* An input of a key that more than one pass reads, mapped for all of them and all threads. */
+/* An input of a key that more than one pass reads: mapped for all of them and all threads, or,
+ * where it is inflated, each MERGE_BLOCK is kept from when it is first read. */
 typedef struct merge_mapped {
     file_window window;
-    const char *bytes; /* NULL: it is read, or mapped by parts */
+    char *kept;        /* its blocks; NULL: they are not kept */
+    bool *has;         /* of each MERGE_BLOCK: it is in `kept` */
+    const char *bytes; /* mapped; NULL: it is read, or mapped by parts */
 } merge_mapped;
 
 /* A number of the plan of a key. */

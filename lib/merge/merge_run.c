@@ -174,8 +174,10 @@ static void release_batch(merging *r)
         merge_job *j = &r->jobs[i];
         for (int k = 0; j->number && k < j->plan->plan->nnumbers; k++)
             merge_select_free(j->number[k].select);
-        for (int k = 0; j->mapped && k < r->ninputs; k++)
+        for (int k = 0; j->mapped && k < r->ninputs; k++) {
             file_window_close(&j->mapped[k].window);
+            mem_free_data(j->mapped[k].kept);
+        }
         merge_plan_release(&j->own);
     }
     r->njobs = 0;
@@ -267,6 +269,15 @@ static int make_workers(merging *r, kv_err *e)
     return KV_OK;
 }
 
+/* Memory for the blocks of an input that is inflated. Without any each pass inflates it again.
+ * Blocks begin at multiples of MERGE_BLOCK but where rows are ranked. */
+static void keep_input(merging *r, const merge_job *j, merge_mapped *m, int64_t bytes)
+{
+    size_t blocks = (size_t)(j->like->elements / MERGE_BLOCK + 1);
+    if (j->piece % MERGE_BLOCK == 0 && (m->has = arena_alloc(&r->memory, blocks, &(kv_err){0})))
+        m->kept = mem_alloc_data(bytes, &(kv_err){0});
+}
+
 /* Maps inputs of the batch that more than one pass reads: the later ones find the pages entered.
  * Other inputs are mapped by parts, or read. */
 static void map_inputs(merging *r)
@@ -276,11 +287,17 @@ static void map_inputs(merging *r)
         merge_job *j = &r->jobs[i];
         bool serves = j->kind == MERGE_JOB_RULE && count_walks(j) > 1;
         for (int k = 0; k < r->ninputs && serves; k++) {
-            int64_t bytes = j->at[k] < 0 ? 0 : checkpoint_at(r->inputs[k], j->at[k])->bytes;
-            if (bytes < MAPPED_LEAST || bytes > left)
+            if (j->at[k] < 0)
                 continue;
-            left -= bytes;
-            j->mapped[k].bytes = tensor_map(&j->mapped[k].window, r->inputs[k], j->at[k]);
+            const tensor_info *t = checkpoint_at(r->inputs[k], j->at[k]);
+            bool inflated = t->form & TENSOR_DEFLATED;
+            if (t->bytes > left || (t->bytes < MAPPED_LEAST && !inflated))
+                continue;
+            left -= t->bytes;
+            if (inflated)
+                keep_input(r, j, &j->mapped[k], t->bytes);
+            else
+                j->mapped[k].bytes = tensor_map(&j->mapped[k].window, r->inputs[k], j->at[k]);
         }
     }
 }
