@@ -392,7 +392,7 @@ int entry_source_open(entry_source *from, const char *named, kv_err *e)
     return KV_OK;
 }
 
-/* Returns whether all came; not behind SIGTERM. */
+/* Returns whether all came. SIGTERM ends the wait. */
 static bool read_all(int fd, char *to, size_t n)
 {
     while (n > 0 && interrupt_pending() != SIGTERM) {
