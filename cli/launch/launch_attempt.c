@@ -381,8 +381,8 @@ __attribute__((format(printf, 4, 5))) static void lose(job *j, int number, int r
         loss_end_host(j, other);
 }
 
-/* A rank was killed, 0: by an unknown signal. The others go on without it, or the job has failed.
- */
+/* A rank was killed: the others go on without it, or the job has failed. signal: 0 where it is not
+ * known. */
 static void lose_rank(job *j, int number, int signal)
 {
     char why[512], name[160], by[32] = "";

@@ -77,7 +77,7 @@ static void sync_command(const launch_hosts *h, const launch_options *o, const c
 typedef struct probe {
     launch_command command;
     pid_t pid;
-    int fd; /* its stderr: what a shell prints at its start may hide why ssh failed */
+    int fd; /* its stderr, and not what a shell prints at its start */
     int status;
     bool answered; /* the command has ended well */
     buf said;

@@ -56,9 +56,8 @@ int launch_serve(int argc, char **argv);
  * Each worker has a named pipe for entries in the folder of the job, so workers are processes of
  * this host. What the pipe does not take at once, of a large entry or of a worker that is stopped,
  * launch keeps, and sends it on while it does the rest of its work. Whenever a worker can take an
- * entry, it writes a line, with the exit code of the one before, into a pipe to its watcher, whose
- * number is in KVSTORE_ENTRIES. The watcher sends that on behind all that the
- * worker has printed. */
+ * entry, it writes a line, with the exit code of the one before, into a pipe whose number
+ * is in KVSTORE_ENTRIES. Its watcher sends that on behind all that the worker has printed. */
 
 /* Runs the job and the prompt. *code: the exit code of the job; without a terminal, of the first
  * entry that failed in a job that ended well. Errors: io, memory, unsupported, when it could not

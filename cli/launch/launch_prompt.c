@@ -44,7 +44,7 @@ typedef struct job_worker {
     entry *first; /* the worker runs this one; the entries after it wait */
     size_t sent;  /* bytes of this one, or of the order to end */
     bool named;   /* the user knows that it goes on in the background */
-    int64_t interrupted_ms;
+    int64_t interrupted_ms; /* when this one was; 0: it was not */
 } job_worker;
 
 typedef struct job_prompt {
@@ -132,6 +132,7 @@ static void take_answer(void *arg, int number, int rc)
     w->sent = 0;
     w->begun = true;
     w->named = false;
+    w->interrupted_ms = 0;
     p->heard_ms = clock_ms();
     p->failed = p->failed ? p->failed : rc;
     output_idles(&p->j->output, number, !w->first);
@@ -162,8 +163,9 @@ static void interrupt_busy(void *arg)
             continue;
         while (w->first->next) /* what it has not begun */
             drop(&w->first->next);
-        if (!w->interrupted_ms || now - w->interrupted_ms > AGAIN_MS)
-            kill(p->j->ranks[i].pid, SIGINT);
+        if (w->interrupted_ms && now - w->interrupted_ms <= AGAIN_MS)
+            continue;
+        kill(p->j->ranks[i].pid, SIGINT);
         w->interrupted_ms = now;
     }
 }
@@ -390,7 +392,7 @@ int entry_source_open(entry_source *from, const char *named, kv_err *e)
     return KV_OK;
 }
 
-/* Returns whether all came; not behind SIGTERM. */
+/* Returns whether all came. SIGTERM ends the wait. */
 static bool read_all(int fd, char *to, size_t n)
 {
     while (n > 0 && interrupt_pending() != SIGTERM) {

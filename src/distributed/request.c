@@ -14,6 +14,7 @@
 
 #include "array/device.h"
 #include "array/mirror.h"
+#include "base/clock.h"
 #include "base/kv_assert.h"
 #include "base/mem.h"
 #include "distributed/environment.h"
@@ -698,7 +699,8 @@ void request_release_list(request_list *l)
 enum {
     AHEAD_BYTES = 256 << 20,
     FIRST_ASKED_MS = 20, /* when nothing of this rank has ended for so long */
-    LAST_ASKED_MS = 320
+    LAST_ASKED_MS = 320,
+    BEHIND_MS = 1000 /* the other rank may wait no more: it was lost, or has given up */
 };
 
 int64_t backpressure_bytes(void)
@@ -755,11 +757,13 @@ static int64_t too_many(const worker *w, int64_t bytes)
     return bytes > 0 && pushing > 0 && pushing + bytes > w->ahead && pending > 0 ? pending - 1 : -1;
 }
 
-/* Returns true if this rank still has to push the key for which another one was seen to wait. */
+/* Returns true if this rank still has to push the key for which another one was seen to wait a
+ * moment ago. */
 static bool is_still_behind(const worker *w)
 {
     int64_t i = w->missed.slot;
-    return i >= 0 && i < w->store->slots.n && w->keys[i].pushes == w->missed.pushes;
+    return i >= 0 && i < w->store->slots.n && w->keys[i].pushes == w->missed.pushes &&
+           clock_ms() < w->missed.until_ms;
 }
 
 void backpressure_wait(worker *w, int64_t bytes)
@@ -777,6 +781,7 @@ void backpressure_wait(worker *w, int64_t bytes)
             return;
         w->missed.slot = who.slot;
         w->missed.pushes = who.slot < 0 ? 0 : w->keys[who.slot].pushes;
+        w->missed.until_ms = clock_ms() + BEHIND_MS;
         if (who.rank >= 0)
             return;
         ms = ms < LAST_ASKED_MS ? 2 * ms : ms;

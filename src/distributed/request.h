@@ -263,7 +263,7 @@ int request_write_codes(const request *rq, const request_item *c, int64_t at, co
  * could wait for another one's next push. So a worker waits only while no other rank waits for it,
  * in a round to which it has not contributed, at a barrier or for a store: there it is behind, and
  * it goes on. The slowest worker therefore never waits here, and its pushes end the others' waits.
- * It asks once for each key that it is behind with.
+ * It asks once for each push that it is behind with, and again a second later.
  *
  * Environment: KVSTORE_AHEAD, bytes, 256 MB. */
 

@@ -38,6 +38,7 @@ typedef struct worker {
     struct {
         int64_t slot, pushes; /* a key that another rank was seen to wait for, or -1, and how often
                                  this one had pushed it then */
+        int64_t until_ms;     /* when it is time to ask again */
     } missed;
     struct request *spares[WORKER_SPARES]; /* blocks of requests that have ended, or NULL; atomic
                                               (request.c) */

@@ -159,6 +159,20 @@ END
     ended
 }
 
+@test "launch -i: Ctrl-C ends an entry, also soon after the Ctrl-C of another one" {
+    command -v tmux >/dev/null || skip "no tmux"
+    terminal_with 90 40 kvctl launch -n 1 -i
+    shows "kv[0]>"
+    for word in first second third; do
+        enter "print \"$word\"; while true { }" "[0] $word"
+        press C-c
+        last_row "kv[0]>"
+    done
+    enter 'print "alive"' "[0] alive"
+    leave "kv[0]>"
+    ended
+}
+
 @test "launch -i: output of a rank in the background goes above what is typed" {
     command -v tmux >/dev/null || skip "no tmux"
     terminal_with 90 40 kvctl launch -n 2 -i

@@ -128,6 +128,31 @@ END
     done
 }
 
+@test "elastic: a worker that is behind a lost one waits again for the others" {
+    needs_ulfm
+    cat >job.kv <<'END'
+create dist_sync
+init 3,5 [zeros(2), zeros(90)]
+if rank() == 1 {
+    push 3 ones(2)
+    !touch begun; until [ -e behind ]; do sleep 0.05; done; kill -9 $PPID
+}
+if rank() == 2 {
+    !until [ -e begun ]; do sleep 0.05; done
+    repeat 9 push 5 ones(90)
+    !touch behind; until [ -s "$KVSTORE_RUN_DIR/gone" ]; do sleep 0.05; done; sleep 2
+    repeat 9 push 5 ones(90)
+    !touch ahead
+}
+if rank() == 0 {
+    !until [ -e behind ]; do sleep 0.05; done; sleep 6; test ! -e ahead
+    repeat 18 push 5 ones(90)
+}
+pull 5 -> x; assert x == 2
+END
+    KVSTORE_AHEAD=400 job -0 --elastic -n 3 -s 1 job.kv
+}
+
 @test "elastic: steps of dist_async need no worker, and no --elastic" {
     needs_ulfm
     cat >job.kv <<'END'
