@@ -423,7 +423,7 @@ int main(int argc, char **argv)
     kv_err e = {0};
     int rc;
     bool rank = is_rank(); /* later MPI may still be starting, which sets variables */
-    if (rank)              /* launch has marked it, mpirun without launch has not */
+    if (rank)              /* launch has marked it; mpirun by itself has not */
         launch_mark_rank();
     raise_stack();
     bug_ends_process();

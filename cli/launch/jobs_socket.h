@@ -30,7 +30,8 @@ enum {
 /* Letters, digits, '-', '_' and '.', no '.' first. */
 bool jobs_is_name(const char *name);
 
-/* The name of a worker's socket. They sort by rank. name: up to a colon. folder: or the ID. */
+/* The name of a worker's socket. They sort by rank. A name ends at a colon; the folder
+ * may be given by its ID. */
 void jobs_name_worker(char file[JOBS_SOCKET], const char *name, const char *folder, int number);
 
 /* Opens the folder; makes: also makes it. Out: *dir, -1 where there is none and it is not made.

@@ -793,7 +793,7 @@ int attempt_run(job *j, const launch_command *c, const signal_masks *m, long lon
     file_close_fd(&j->heard);
     gone_say(j);
     *rounds = read_rounds(j);
-    for (int i = 0; i < j->o->workers; i++) /* also where its watcher was killed with it */
+    for (int i = 0; i < j->o->workers; i++) /* a killed watcher could not */
         jobs_tidy_worker(j->folder, i);
     folder_remove(j->folder);
     close(j->held);

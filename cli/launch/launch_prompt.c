@@ -21,9 +21,9 @@
 #include "term/terminal.h"
 
 enum {
-    PIPE_BYTES = 1 << 20, /* a tick sends no more of an entry */
+    PIPE_BYTES = 1 << 20, /* the most that a tick sends of an entry */
     PATIENCE_MS = 1000,   /* with an entry, before it goes on in the background */
-    END_MS = 2000,        /* for ranks to end, or to begin */
+    END_MS = 2000,        /* then a wait for ranks is named */
     AGAIN_MS = 2100 /* between two interruptions: a second one so soon would end the process */
 };
 
@@ -54,7 +54,7 @@ typedef struct job_prompt {
     kv_err *e;        /* of entries that cannot be read */
     sigset_t watched; /* the signals that are the job's, not the prompt's */
     char prompt[32];
-    bool terminal, stops, ends; /* ends: no entry comes any more */
+    bool terminal, stops, ends; /* ends: the user has left */
     int64_t heard_ms; /* of the last answer */
     int failed;       /* the exit code of an entry since the last one was typed; 0: none failed */
     int failure;      /* of the first one that failed */

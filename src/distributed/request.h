@@ -281,7 +281,7 @@ void backpressure_wait(worker *w, int64_t bytes);
 typedef struct backpressure_missed {
     int rank;   /* the one that waits, or -1: none does */
     kv_key key; /* whose round this rank lacks, its name the slot's; or no key: */
-    int64_t slot; /* of that key, or -1: none, or one that this rank does not know */
+    int64_t slot; /* of that key; -1: there is no key, or this rank does not know it */
     bool in_call;
 } backpressure_missed;
 

@@ -140,7 +140,7 @@ setup()
     # shellcheck source=/dev/null
     [[ $BATS_TEST_FILENAME != */dist/* && $BATS_TEST_FILENAME != */launch.bats ]] || . "$top/tests/dist/sanitizers"
     # on a busy machine ranks need long to begin, and are silent for seconds
-    [[ $BATS_TEST_FILENAME != */dist/* && $BATS_TEST_FILENAME != */@(attach|launch-prompt|ssh|k8s|slurm|sge).bats ]] || export KVSTORE_DEADLINE=60
+    [[ $BATS_TEST_FILENAME != */dist/* && $BATS_TEST_FILENAME != */@(cli/attach|cli/launch-prompt|launch/ssh|launch/k8s|launch/slurm|launch/sge).bats ]] || export KVSTORE_DEADLINE=60
     # virtual GPUs are shown, also where there are others
     export CUDA_VISIBLE_DEVICES=
     export LC_ALL=C.UTF-8 HOME=$BATS_TEST_TMPDIR
