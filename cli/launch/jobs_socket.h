@@ -30,8 +30,7 @@ enum {
 /* Letters, digits, '-', '_' and '.', no '.' first. */
 bool jobs_is_name(const char *name);
 
-/* The name of a worker's socket. They sort by rank. A name ends at a colon; the folder
- * may be given by its ID. */
+/* The name of a worker's socket; they sort by rank. `folder` may be its ID instead. */
 void jobs_name_worker(char file[JOBS_SOCKET], const char *name, const char *folder, int number);
 
 /* Opens the folder; makes: also makes it. Out: *dir, -1 where there is none and it is not made.
