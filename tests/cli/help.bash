@@ -138,7 +138,7 @@ setup()
     unset BUILD UNDER ONLY SETUP # of the make that runs this
     unset KVCTL_STORE KVCTL_RC KVCTL_HISTORY NO_COLOR PAGER XDG_STATE_HOME XDG_CONFIG_HOME
     # shellcheck source=/dev/null
-    [[ $BATS_TEST_FILENAME != */dist/* && $BATS_TEST_FILENAME != */launch.bats ]] || . "$top/tests/dist/sanitizers"
+    [[ $BATS_TEST_FILENAME != */dist/* && $BATS_TEST_FILENAME != */@(attach|launch|launch-prompt).bats ]] || . "$top/tests/dist/sanitizers"
     # on a busy machine ranks need long to begin, and are silent for seconds
     [[ $BATS_TEST_FILENAME != */dist/* && $BATS_TEST_FILENAME != */@(cli/attach|cli/launch-prompt|launch/ssh|launch/k8s|launch/slurm|launch/sge).bats ]] || export KVSTORE_DEADLINE=60
     # virtual GPUs are shown, also where there are others
