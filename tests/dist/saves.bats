@@ -19,7 +19,7 @@ job()
     rm -f killed
     export TMPDIR=$BATS_TEST_TMPDIR
     run env LD_PRELOAD="$BATS_FILE_TMPDIR/kill_at.so" KILL_AT="$point" KILL_RANK="$rank" \
-        ASAN_OPTIONS="verify_asan_link_order=0:${ASAN_OPTIONS:-}" timeout 60 kvctl launch "$@"
+        ASAN_OPTIONS="verify_asan_link_order=0:${ASAN_OPTIONS:-}" timeout 120 kvctl launch "$@"
     found=$(grep -lzs "^KVSTORE_RUN_DIR=$TMPDIR" /proc/[0-9]*/environ || true)
     assert_equal "processes left: $found" "processes left: "
     found=$(find "$TMPDIR" -maxdepth 1 -name 'kvctl-*')
