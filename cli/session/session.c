@@ -223,9 +223,9 @@ variable *scope_variable(const scope *s, const char *name)
         int64_t i = map_get(&s->names, (kv_key){0, name});
         return i < 0 ? NULL : &s->items[i];
     }
-    for (variable *v = s->items, *end = v + s->n; v < end; v++)
-        if (v->name[0] == name[0] && strcmp(v->name, name) == 0)
-            return v;
+    for (int64_t i = 0; i < s->n; i++)
+        if (s->items[i].name[0] == name[0] && strcmp(s->items[i].name, name) == 0)
+            return &s->items[i];
     return NULL;
 }
 
