@@ -16,7 +16,7 @@
     {"shard-size", OPTION_RAW, "5G"}, {"metadata", OPTION_RAWS, "K=V"}, FLAG("drop-metadata"),     \
         FLAG("strict"), FLAG("raw"), FLAG("weights-only"), FLAG("force")
 
-/* Options that do not go together, and of which one needs another. */
+/* Options that exclude each other, and options that need another one. */
 #define PAIRS(...)                .pairs = (const command_pair[]){__VA_ARGS__, {0}}
 #define APART(option, other, why) {option, {other}, false, why, NULL}
 #define OUT_OR_CTX APART("out", "ctx", "--out keeps the devices of its arrays: no --ctx")

@@ -64,7 +64,7 @@ typedef struct command_option {
     const char *value; /* as usage lines show it; NULL for a flag */
 } command_option;
 
-/* Options that do not go together, or that one needs. */
+/* Options that exclude each other, or one that needs one of others. */
 typedef struct command_pair {
     const char *option;    /* NULL ends the list; "": the command itself */
     const char *others[2]; /* with needed one of these must stand beside it, else none may */
