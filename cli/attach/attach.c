@@ -140,8 +140,9 @@ int attach_jobs(job_list *list, kv_err *e)
     *list = (job_list){.dir = -1};
     TRY(jobs_folder_open(false, &list->dir, e));
     snprintf(all, sizeof all, "/proc/self/fd/%d/*", list->dir);
-    glob(all, 0, NULL, &files); /* finds none where there is no folder */
-    int rc = KV_OK;
+    int rc = glob(all, 0, NULL, &files) == GLOB_NOSPACE
+                 ? kv_err_set(e, KV_E_MEMORY, "no memory for the names of jobs")
+                 : KV_OK; /* it finds nothing where there is no folder */
     for (size_t i = 0; i < files.gl_pathc; i++)
         rc = rc ? rc : add(list, basename(files.gl_pathv[i]), e);
     globfree(&files);
@@ -623,9 +624,8 @@ static int add_rank(rows *table, int rank, int pid, bool server, const buf *told
     return add_text(table, &x, "statement", e);
 }
 
-/* All workers are asked before the first one is waited for. One that the launcher does not lead to
- * has its words for that as its statement. Where the launcher runs elsewhere, a worker tells of
- * itself alone. */
+/* All workers are asked before the first answer is awaited; why the launcher leads to none is shown
+ * as that worker's statement. Where the launcher runs elsewhere, a worker tells only of itself. */
 static int add_ranks(rows *table, const job_list *list, const job_entry *job, kv_err *e)
 {
     int n, number, rc = KV_OK, servers = atoi(attach_job_field(job, "servers", &n)), ranks = 1;

@@ -281,7 +281,7 @@ void backpressure_wait(worker *w, int64_t bytes);
 typedef struct backpressure_missed {
     int rank;   /* the one that waits, or -1: none does */
     kv_key key; /* whose round this rank lacks, its name the slot's; or no key: */
-    int64_t slot; /* of that key; -1: there is no key, or this rank does not know it */
+    int64_t slot; /* of that key; -1: no key, or one that is unknown here */
     bool in_call;
 } backpressure_missed;
 

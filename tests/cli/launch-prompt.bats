@@ -246,13 +246,19 @@ END
     done
 }
 
-@test "launch -i: a stopped rank takes an entry of megabytes later, and holds nothing up" {
+# Begins a prompt of two ranks, whose entries are what is written to 7; pid.N is the process of rank N.
+begin_piped()
+{
     mkfifo entries
     kvctl launch -n 2 -i <entries >said 2>&1 3>&- &
     launch=$!
     exec 7>entries
     echo '!echo "$PPID" >pid.$OMPI_COMM_WORLD_RANK' >&7
     until_holds "no rank began" test -s pid.1
+}
+
+@test "launch -i: a stopped rank takes an entry of megabytes later, and holds nothing up" {
+    begin_piped
     kill -STOP "$(cat pid.1)"
     { printf 'print len("' && head -c 4000000 /dev/zero | tr '\0' a && echo '")'; } >&7
     until_holds "the entry of rank 1 holds rank 0 up" grep -qx '\[0\] 4000000' said
@@ -269,12 +275,7 @@ END
 }
 
 @test "launch -i: a job that is lost ends the prompt, a prompt that is lost ends the job" {
-    mkfifo entries
-    kvctl launch -n 2 -i <entries >said 2>&1 3>&- &
-    launch=$!
-    exec 7>entries
-    echo '!echo "$PPID" >pid.$OMPI_COMM_WORLD_RANK' >&7
-    until_holds "no rank began" test -s pid.1
+    begin_piped
     kill -9 "$(cat pid.1)"
     code=0
     wait $launch || code=$?
