@@ -59,11 +59,6 @@ static bool is_rule_text(const char *text)
            (strncmp(text, "merge", 5) == 0 && letter_is_blank(text[5]));
 }
 
-static bool is_rule_file(const char *text)
-{
-    return utf8_ends_in(text, ".kvu");
-}
-
 /* Returns true if the text stands in the source at the node as it is, and where. */
 static bool stands_there(const source *src, const ast *at, const char *text, source *out)
 {
@@ -134,9 +129,9 @@ static int find_by_word(session *s, const source *src, const ast *at, const char
 {
     size_t n = strlen(text);
     if (!is_rule_text(text))
-        return !is_rule_file(text) ? find_in_library(src, at, text, f, e)
-               : s                 ? find_in_file(s, at, text, f, e)
-                                   : KV_OK;
+        return !utf8_ends_in(text, ".kvu") ? find_in_library(src, at, text, f, e)
+               : s                         ? find_in_file(s, at, text, f, e)
+                                           : KV_OK;
     bool there = at->kind == AST_TEXT && stands_there(src, at, at->u.text, &f->src);
     if (!there && s) {
         char *copy = mem_text(text, n, e);

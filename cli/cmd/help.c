@@ -345,12 +345,29 @@ static bool with_z(char made[64], const char *word)
     return any;
 }
 
+/* Hints at the close names of what has a page; json: commands and functions alone, which have rows
+ * there. */
+static void suggest_pages(const char *word, bool json, kv_err *e)
+{
+    suggest near = {.word = word};
+    const char *optimizer;
+    for (const command *c = registry.commands; c->name; c++)
+        suggest_add(&near, c->name);
+    for (int i = 0; function_at(i); i++)
+        suggest_add(&near, function_at(i)->name);
+    for (int i = 0; !json && help_topic(i); i++)
+        suggest_add(&near, help_topic(i));
+    for (int i = 0; !json && kv_optimizer_text(i, &optimizer); i++)
+        suggest_add(&near, optimizer);
+    suggest_done(&near, e);
+}
+
 /* Prints what to try first for a word that does not name anything; or else the commands and
  * functions whose name or help mentions it, or each of several words. Returns true if it found
  * something. A word of one or two letters is not searched for: too many texts contain it. */
 static bool search(buf *out, const char *word)
 {
-    buf found = {0};
+    own_buf found = {0};
     char other[64];
     int n;
     const char *first = concern_of(word, &n);
@@ -367,12 +384,13 @@ static bool search(buf *out, const char *word)
     for (int i = 0; (f = function_at(i)) && strlen(word) > 2; i++)
         if (mention((const char *[]){f->name, f->help, NULL}, word))
             column(&found, f->name, f->help);
-    bool any = found.len > 0;
-    if (any)
-        buf_printf(out, "Nothing is called `%s`; these mention it:\n%s", word, buf_text(&found));
+    kv_err near = {.code = KV_E_NAME};
+    suggest_pages(word, false, &near);
+    if (found.len > 0)
+        buf_printf(out, "Nothing is called `%s`; %s%s mention it:\n%s", word, near.hint,
+                   *near.hint ? " These" : "these", buf_text(&found));
     out->failed |= found.failed;
-    buf_release(&found);
-    return any || (with_z(other, word) && search(out, other));
+    return found.len > 0 || (with_z(other, word) && search(out, other));
 }
 
 /* ---- Topics: pages that are about no single command or function ---- */
@@ -413,19 +431,11 @@ static bool topic_help(const session *s, buf *out, const char *name)
     return false;
 }
 
-/* json: commands and functions alone have rows there. */
 static int not_found(const char *word, bool json, kv_err *e)
 {
     kv_err_set(e, KV_E_NAME,
              json ? "there is no command or function `%s`" : "there is no help on `%s`", word);
-    suggest near = {.word = word};
-    for (const command *c = registry.commands; c->name; c++)
-        suggest_add(&near, c->name);
-    for (int i = 0; function_at(i); i++)
-        suggest_add(&near, function_at(i)->name);
-    for (int i = 0; !json && help_topic(i); i++)
-        suggest_add(&near, help_topic(i));
-    suggest_done(&near, e);
+    suggest_pages(word, json, e);
     return kv_err_hint(e, json ? "`help --json` lists them" : "`help` lists everything");
 }
 

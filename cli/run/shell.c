@@ -22,12 +22,6 @@ static bool goes_on(void *s)
     return !session_interrupted(s, NULL);
 }
 
-/* Returns true if Ctrl-C has reached the command too: the terminal tells all of its group. */
-static bool terminal_tells(void)
-{
-    return isatty(STDIN_FILENO) && tcgetpgrp(STDIN_FILENO) == getpgrp();
-}
-
 #define GRACE_MS 1000 /* for a command that SIGTERM or --timeout ends */
 #define LOOK_MS  100  /* a signal that came just before the wait is seen so much later */
 
@@ -43,7 +37,8 @@ static int wait_for(session *s, pid_t pid)
     while ((got = waitpid(pid, &status, WNOHANG)) == 0 || (got < 0 && errno == EINTR)) {
         if (!sig && (sig = s->interrupted ? s->interrupted() : 0)) {
             told = clock_ms();
-            if (sig == SIGINT && terminal_tells())
+            bool all = isatty(STDIN_FILENO) && tcgetpgrp(STDIN_FILENO) == getpgrp();
+            if (sig == SIGINT && all) /* the terminal has told the command's processes, too */
                 kill(pid, SIGINT);
             else
                 child_tell(pid, sig == SIGINT ? SIGINT : SIGTERM);
