@@ -226,12 +226,14 @@ static int add_lines(parts *p, const rows *r, kv_err *e)
     return buf_check(&p->text, e);
 }
 
-/* Returns true for a value that .json holds as --format json shows it, unlike one array. */
+/* Returns true for a value that .json holds as --format json shows it, unlike one array, which
+ * would make numbers of booleans. */
 static bool is_for_json(const result *r)
 {
     if (r->as_text || r->keys || r->v.kind == VALUE_ARRAY)
         return r->as_json || r->entries.columns;
-    return r->v.kind != VALUE_NONE && (value_kinds(r->v, ~VALUE_NUMBERS) & ~VALUE_NUMBERS);
+    unsigned array = VALUE_BIT(VALUE_INT) | VALUE_BIT(VALUE_FLOAT);
+    return r->v.kind != VALUE_NONE && (value_kinds(r->v, ~array) & ~array);
 }
 
 /* A value for a file that holds one array. */
@@ -301,8 +303,14 @@ static int make_parts(session *s, parts *p, const char *path, const result *r, k
     TRY(kind == FILE_NDJSON || kind == FILE_SAFETENSORS ? KV_OK : check_one(path, r, n, e));
     if (!(p->arrays = mem_zalloc(n, sizeof *p->arrays, e)))
         return KV_E_MEMORY;
-    for (int64_t i = 0; i < n; i++)
-        TRY(add_array(p, path, items[i], e));
+    for (int64_t i = 0; i < n; i++) {
+        int rc = add_array(p, path, items[i], e);
+        if (rc == KV_E_SHAPE && kind == FILE_JSON) { /* lists that are not an array are JSON, too */
+            *e = (kv_err){0};
+            return add_text(s, p, r, SHOW_JSON, e);
+        }
+        TRY(rc);
+    }
     return KV_OK;
 }
 

@@ -280,13 +280,6 @@ int64_t session_def(const session *s, const char *name)
     return d && d->node ? d - s->defs : s->ndefs ? map_get(&s->prelude, (kv_key){0, name}) : -1;
 }
 
-/* The scope that statements write to: not that of a comprehension. */
-static scope *scope_here(session *s)
-{
-    scope *here = function_scope(s);
-    return here ? here : &s->globals;
-}
-
 /* Gives a variable of the scope another value, or adds one where place is NULL. Takes v, also on
  * failure. */
 static int scope_put(scope *s, variable *place, const char *name, value v, uint32_t follow,
@@ -319,7 +312,8 @@ int scope_set(scope *s, const char *name, value v, kv_err *e)
 
 int session_set(session *s, const char *name, value v, kv_err *e)
 {
-    scope *here = scope_here(s);
+    scope *here = function_scope(s); /* not that of a comprehension */
+    here = here ? here : &s->globals;
     variable *place = scope_variable(here, name);
     uint32_t follow = place ? place->follow : 0;
     int rc = KV_OK;

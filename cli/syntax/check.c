@@ -62,12 +62,6 @@ static uint32_t line_start(const parser *p, uint32_t pos)
     return pos;
 }
 
-static uint32_t indent(const parser *p, uint32_t pos)
-{
-    uint32_t start = line_start(p, pos);
-    return parse_past_blanks(p, start) - start;
-}
-
 /* Returns true if the error is a `(` or `[` that is not closed: the text behind it goes on in a
  * line that is indented no more than the statement. *line: the begin of that line. */
 static bool swallowed(parser *p, uint32_t statement, uint32_t *line)
@@ -75,7 +69,8 @@ static bool swallowed(parser *p, uint32_t statement, uint32_t *line)
     uint32_t here = parse_peek(p)->pos;
     *line = line_start(p, here);
     return p->is_open && parse_char(p, p->open) != '{' && p->open >= statement && p->open < *line &&
-           parse_peek(p)->kind != TOK_END && indent(p, here) <= indent(p, statement);
+           parse_peek(p)->kind != TOK_END &&
+           lex_indent(&p->lx, here) <= lex_indent(&p->lx, statement);
 }
 
 /* Goes past words and balanced brackets up to the end of the statement, or with to_block to its
