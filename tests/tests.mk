@@ -68,7 +68,7 @@ GPU_TESTS := $(if $(have_cxx),$(BUILD)/device/kvstore_cuda.so) $(BUILD)/gpu_work
 
 # Calls that fail and crashes: the library that counts, records, fails and kills, without and with memory; the
 # driver; a writer in place, the model of the disk, and the killer.
-FAULT_TESTS := $(addprefix $(BUILD)/faults/,calls.so faults.so faults change states kill alone/kvstore_mpi.so)
+FAULT_TESTS := $(addprefix $(BUILD)/faults/,calls.so faults.so faults change states kill alone/kvstore_mpi.so alone/libmpi.so.40)
 fault_calls := $(call obj,$(addprefix tests/faults/,calls.c faults.c blocks.c server.c))
 $(BUILD)/tests/faults/%.o: ALL_CFLAGS += -Itests/faults
 $(BUILD)/faults/change: $(BUILD)/tests/faults/change.o $(BUILD)/libkvstore.so
@@ -79,6 +79,9 @@ $(BUILD)/faults/faults.so: $(BUILD)/tests/faults/memory.o
 $(BUILD)/faults/alone/kvstore_mpi.so: $(call obj,$(filter-out %/mpi.c,$(dist_src)) tests/faults/link_alone.c tests/dist/link_plain.c) $(BUILD)/libkvstore.so
 	@mkdir -p $(@D)
 	$(link_plugin)
+$(BUILD)/faults/alone/libmpi.so.40: $(BUILD)/tests/faults/mpi_alone.o
+	@mkdir -p $(@D)
+	$(call say,LD)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -shared -Wl,-soname,$(@F) -o $@ $<
 $(BUILD)/faults/%.so: $(fault_calls)
 	@mkdir -p $(@D)
 	$(call say,LD)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -shared -o $@ $^ -ldl

@@ -216,6 +216,8 @@ static void set_variables(const session *s)
         return;
     snprintf(path, sizeof path, "%s/alone", test.programs);
     setenv("KVSTORE_PLUGINS", path, 1);
+    snprintf(path, sizeof path, "%s/alone/libmpi.so.40", test.programs);
+    setenv("KVSTORE_MPI", path, 1);
     snprintf(path, sizeof path, "%s/tests/faults/alone:%.4000s", test.top, getenv("PATH"));
     setenv("PATH", path, 1);
 }
