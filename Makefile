@@ -133,7 +133,7 @@ $(foreach f,reduce dot scan sort pick,$(BUILD)/lib/array/$(f).o): ALL_CFLAGS += 
 $(BUILD)/lib/tensors/number_loops.o: ALL_CFLAGS += $(loops) -fno-trapping-math
 $(foreach f,make pack,$(BUILD)/lib/patch/patch_$(f).o): ALL_CFLAGS += $(loops)
 # The same for the loops of programs; sqrt without errno is one instruction.
-$(BUILD)/lib/merge/%.o $(foreach f,kernel kernel_fold kernel_avx2 kernel_avx512 plan_work,$(BUILD)/lib/vm/$(f).o): ALL_CFLAGS += $(loops) -fno-trapping-math -fno-math-errno
+$(BUILD)/lib/merge/%.o $(foreach f,kernel_fold kernel_avx2 kernel_avx512 plan_work,$(BUILD)/lib/vm/$(f).o): ALL_CFLAGS += $(loops) -fno-trapping-math -fno-math-errno
 
 # The optimizers of the library: each text once for every name behind `updater`. The folder is newer
 # when one was removed.
@@ -160,7 +160,7 @@ $(BUILD)/loops: $(loops_src) force
 endif
 $(BUILD)/rule_loops.c: $(BUILD)/loops $(looped) src/optimizers
 	@$< $(looped) $@
-$(BUILD)/rule_loops.o: private ALL_CFLAGS += $(loops) $(SMALL_LOOPS) -fno-trapping-math -fno-math-errno
+$(BUILD)/rule_loops.o $(BUILD)/lib/vm/kernel.o: private ALL_CFLAGS += $(loops) $(SMALL_LOOPS) -fno-trapping-math -fno-math-errno
 
 # The merges of the tool, in the same way.
 $(BUILD)/merge_texts.c: $(merges) src/merges scripts/embed
