@@ -74,8 +74,9 @@ static const char *next_word(const char *text)
     return text + strspn(text, " \t");
 }
 
-static void offer_word(complete_request *r, const char *word)
+static void offer_word(void *request, const char *word)
 {
+    const complete_request *r = request;
     line_offer(r->out, word, r->typed);
 }
 
@@ -475,11 +476,6 @@ static void offer_tensors(complete_request *r)
             offer_tensor(r, checkpoint_at(c, i)->name);
 }
 
-static void offer_name(void *arg, const char *name)
-{
-    offer_word(arg, name);
-}
-
 /* ---- Calls ---- */
 
 /* Offers values of parameters that mean the same in every function. Returns false for others. */
@@ -584,7 +580,7 @@ static void offer_help(complete_request *r)
     } else if (strcmp(group, "optimizer") == 0 && r->at.argument == 1) {
         offer_optimizers(r);
     } else if (strcmp(group, "language") == 0 && r->at.argument == 1) {
-        language_words(offer_name, r);
+        language_words(offer_word, r);
     } else {
         for (int i = 0; help_topic(i); i++)
             offer_word(r, help_topic(i));

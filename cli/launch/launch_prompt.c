@@ -308,6 +308,18 @@ static int run_prompt(job_prompt *p)
 
 /* ---- The job ---- */
 
+/* Names the workers with entries that they did not begin; one that was sent may have begun. */
+static void say_left(const job_prompt *p)
+{
+    for (int i = 0; i < p->n; i++) {
+        const entry *x = p->workers[i].first;
+        if (x && p->workers[i].sent == sizeof x->head + x->head.n)
+            x = x->next;
+        if (x)
+            terminal_say("kvctl: rank %d did not begin line %d and what follows", i, x->head.line);
+    }
+}
+
 /* Until all workers have begun, before the prompt, or all ranks have ended, behind it. */
 static void wait_for_ranks(job_prompt *p)
 {
@@ -345,6 +357,7 @@ static void talk(void *arg, job *j, const signal_masks *m)
     sigprocmask(SIG_SETMASK, &p->watched, NULL);
     if (ended && any_left(p))
         raise(ended); /* now it is the job's */
+    say_left(p);
     if (!ended && p->terminal && any_busy(p, -1, true)) { /* Ctrl-D does not wait for them */
         interrupt_busy(p);
         j->end_ms = clock_ms() + END_MS;

@@ -55,19 +55,13 @@ static uint32_t statement_of(const parser *before)
     return before->have ? before->tok.pos : before->lx.pos;
 }
 
-static uint32_t line_start(const parser *p, uint32_t pos)
-{
-    while (pos > p->lx.start && parse_char(p, pos - 1) != '\n')
-        pos--;
-    return pos;
-}
-
 /* Returns true if the error is a `(` or `[` that is not closed: the text behind it goes on in a
  * line that is indented no more than the statement. *line: the begin of that line. */
 static bool swallowed(parser *p, uint32_t statement, uint32_t *line)
 {
     uint32_t here = parse_peek(p)->pos;
-    *line = line_start(p, here);
+    for (*line = here; *line > p->lx.start && parse_char(p, *line - 1) != '\n';)
+        --*line;
     return p->is_open && parse_char(p, p->open) != '{' && p->open >= statement && p->open < *line &&
            parse_peek(p)->kind != TOK_END &&
            lex_indent(&p->lx, here) <= lex_indent(&p->lx, statement);

@@ -196,7 +196,9 @@ END
     enter "create dist_sync; assert rank(); barrier"
     shows 'error[assert]: rank() does not hold'
     shows "kvctl: rank 1 is still busy with line 1, which goes on; Ctrl-C ends it"
+    enter '@1 print "waits"; 1'
     press C-d
+    shows "kvctl: rank 1 did not begin line 2 and what follows"
     ended
 }
 
