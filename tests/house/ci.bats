@@ -24,7 +24,7 @@ last_lines()
     checkout '[ "$1" != --suite ] || shift 2; exec "$@"'
     run -0 .ci/run </dev/null
     assert_equal "$(last_lines 7)" "on a bare machine: scripts/bare make demo test: exit status 0
-on a bare machine: scripts/bare --suite trixie make test demo: exit status 0
+on a bare machine: scripts/bare --suite trixie make SUITES=jobs test demo: exit status 0
 here: make SUITES=toolkit test: exit status 0
 here: make fuzz T=10 SEED=1: exit status 0
 here: make sim N=10000: exit status 0
