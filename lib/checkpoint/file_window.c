@@ -78,6 +78,8 @@ static void unmap(file_window *w)
     struct slot *s = &slots[w->slot - 1];
     char *begin = atomic_load(&s->begin);
     set_part(s, NULL, 0);
+    /* munmap would keep other threads from it while it takes the pages out */
+    madvise(begin, (size_t)w->bytes, MADV_DONTNEED);
     munmap(begin, (size_t)w->bytes);
     atomic_store(&s->shrank, false);
     atomic_store(&s->taken, false);

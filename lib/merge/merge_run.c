@@ -29,7 +29,7 @@
 /* The most keys of a batch, since each takes memory while the batch runs. */
 #define MERGE_BATCH_KEYS 1024
 
-/* The bytes of the terms that all selections of a batch keep, together. */
+/* The bytes of the terms that all selections of a batch keep, with room for as many. */
 #define MERGE_KEPT_BYTES ((int64_t)48 << 20)
 
 /* A key that is merged, most often again. See merge_job for the rest. */
@@ -168,18 +168,24 @@ static int make_rule_job(merging *r, merge_job *j, kv_err *e)
     return make_selections(r, j, e);
 }
 
+/* All threads release jobs, since the system takes out mapped pages one by one. */
+static void release_job(void *arg, int64_t part, int worker)
+{
+    const merging *r = arg;
+    merge_job *j = &r->jobs[part];
+    (void)worker;
+    for (int k = 0; j->number && k < j->plan->plan->nnumbers; k++)
+        merge_select_free(j->number[k].select);
+    for (int k = 0; j->mapped && k < r->ninputs; k++) {
+        file_window_close(&j->mapped[k].window);
+        mem_free_data(j->mapped[k].kept);
+    }
+    merge_plan_release(&j->own);
+}
+
 static void release_batch(merging *r)
 {
-    for (int64_t i = 0; i < r->njobs; i++) {
-        merge_job *j = &r->jobs[i];
-        for (int k = 0; j->number && k < j->plan->plan->nnumbers; k++)
-            merge_select_free(j->number[k].select);
-        for (int k = 0; j->mapped && k < r->ninputs; k++) {
-            file_window_close(&j->mapped[k].window);
-            mem_free_data(j->mapped[k].kept);
-        }
-        merge_plan_release(&j->own);
-    }
+    pool_run(r->njobs, release_job, r);
     r->njobs = 0;
     r->nselects = r->kept = 0;
     arena_release(&r->memory);
@@ -679,7 +685,7 @@ static int sample_job(merge_worker *w, merge_job *j, tensor_reader *const *reade
         return KV_OK;
     s.n = s.n < SAMPLE_BYTES / 8 / s.nselects ? s.n : SAMPLE_BYTES / 8 / s.nselects;
     s.n -= s.n % RUN;
-    own_mem char *terms = mem_alloc(s.n * s.nselects, 8, e);
+    own_mem char *terms = mem_alloc(s.n * (s.nselects + 1), 8, e);
     if (!terms)
         return KV_E_MEMORY;
     for (int i = 0; i < s.nselects; i++)
@@ -688,7 +694,8 @@ static int sample_job(merge_worker *w, merge_job *j, tensor_reader *const *reade
     w->block_most = RUN;
     TRY(sample_runs(&s, e));
     for (int i = 0; i < s.nselects; i++)
-        merge_select_sample(j->number[pass->sum[s.sum[i]].number].select, s.terms[i], s.n);
+        merge_select_sample(j->number[pass->sum[s.sum[i]].number].select, s.terms[i], s.n,
+                            terms + s.nselects * s.n * 8);
     return KV_OK;
 }
 
@@ -794,7 +801,8 @@ static int run_jobs(merging *r, kv_err *e)
             next_pass(r, j, &ended);
             for (int k = 0; k < j->plan->plan->nnumbers; k++)
                 if (j->number[k].select)
-                    merge_select_room(j->number[k].select, MERGE_KEPT_BYTES / 8 / r->nselects);
+                    merge_select_room(j->number[k].select,
+                                      MERGE_KEPT_BYTES / (2 * j->width) / r->nselects);
         }
         if (!ended)
             r->active[r->nactive++] = j;

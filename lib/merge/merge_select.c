@@ -20,7 +20,7 @@ enum { BIN_BITS = 12, BINS = 1 << BIN_BITS };
 /* The terms of one chunk in the range of a sweep, by which PLAN_LEAST finds the chunk where terms
  * that equal the result stop being among the largest. Counts of at most MERGE_CHUNK. */
 typedef struct chunk_counts {
-    int64_t at;         /* where its kept keys begin */
+    int64_t at;         /* where its kept terms begin */
     uint16_t kept;      /* between the ends of the range */
     uint16_t low, high; /* that equal an end */
 } chunk_counts;
@@ -32,14 +32,15 @@ struct merge_select {
     int64_t room;  /* terms that may be kept */
     int64_t place; /* of the term in sorted order, from the smallest */
 
-    /* The range of a sweep: keys from low to high. Those that equal an end are counted, those
-     * between are kept, or all of them counted in bins of 2^shift keys. */
+    /* The range of a sweep: keys from low to high. Terms that equal an end are counted, unless few
+     * do, the others are kept; or all of them are counted in bins of 2^shift keys. */
     uint64_t low, high;
-    int64_t expected; /* between them; -1: unknown */
+    bool few_at_ends;
+    int64_t expected; /* to be kept; -1: unknown */
     bool in_bins;
     int shift;
     uint64_t *bins; /* BINS of each worker */
-    void *kept;     /* keys, room for cap of them */
+    void *kept;     /* terms, room for cap of them, and behind it as much for pick */
     int64_t cap;
     chunk_counts *of_chunk; /* of PLAN_LEAST, by chunk */
 
@@ -59,171 +60,138 @@ static uint64_t most_key(const merge_select *s)
 
 /* ---- Loops ----------------------------------------------------------------------------------- */
 
-/* A scan of a chunk for keys in a range: the range, then the counts. */
+/* Scans of terms for keys in a range: the range, then the counts, to which each scan adds. */
 typedef struct range_scan {
-    uint64_t low, high;   /* keys below low, equal to low and equal to high are counted */
-    uint64_t first, span; /* keys from first to first + span are inside: they are kept */
-    bool any;             /* the range has an inside */
+    uint64_t low, high;
+    bool ends; /* terms that equal low or high are inside, too, and nlow and nhigh stay 0 */
     int64_t below, nlow, nhigh, nnans;
 } range_scan;
 
 #define LOOPS(suffix, F, U, S, BITS)                                                               \
-    /* The key of each term, and whether it is inside. */                                          \
-    CPU_CLONES static void scan_##suffix(range_scan *r, U *restrict key, uint8_t *restrict inside, \
+    static inline U key_##suffix(F x)                                                              \
+    {                                                                                              \
+        F y = x + 0; /* no -0 */                                                                   \
+        U u;                                                                                       \
+        memcpy(&u, &y, sizeof u);                                                                  \
+        u ^= (U)((S)u >> (BITS - 1)) | (U)1 << (BITS - 1);                                         \
+        return y != y ? (U)-1 : u;                                                                 \
+    }                                                                                              \
+                                                                                                   \
+    static F number_##suffix(U key)                                                                \
+    {                                                                                              \
+        F x;                                                                                       \
+        U u = key ^ (key >> (BITS - 1) ? (U)1 << (BITS - 1) : (U)-1);                              \
+        memcpy(&x, &u, sizeof x);                                                                  \
+        return x;                                                                                  \
+    }                                                                                              \
+                                                                                                   \
+    CPU_CLONES static void scan_##suffix(range_scan *r, uint8_t *restrict inside,                  \
                                          const F *restrict x, int64_t n)                           \
     {                                                                                              \
-        U low = (U)r->low, high = (U)r->high, first = (U)r->first, span = (U)r->span;              \
+        U low = (U)r->low, high = (U)r->high, key[MERGE_CHUNK];                                    \
+        U first = low + !r->ends, span = high - first - !r->ends;                                  \
         U below = 0, nlow = 0, nhigh = 0, nnans = 0;                                               \
+        bool any = r->ends || high - low > 1, ends = r->ends;                                      \
         for (int64_t i = 0; i < n; i++) {                                                          \
-            F y = x[i] + 0; /* no -0 */                                                            \
-            U u;                                                                                   \
-            memcpy(&u, &y, sizeof u);                                                              \
-            u ^= (U)((S)u >> (BITS - 1)) | (U)1 << (BITS - 1);                                     \
-            u = y != y ? (U)-1 : u;                                                                \
-            key[i] = u;                                                                            \
+            U u = key[i] = key_##suffix(x[i]);                                                     \
             below += u < low;                                                                      \
             nlow += u == low;                                                                      \
             nhigh += u == high;                                                                    \
             nnans += u == (U)-1;                                                                   \
         }                                                                                          \
         for (int64_t i = 0; i < n; i++)                                                            \
-            inside[i] = (U)(key[i] - first) <= span;                                               \
-        r->below = (int64_t)below;                                                                 \
-        r->nlow = (int64_t)nlow;                                                                   \
-        r->nhigh = (int64_t)nhigh;                                                                 \
-        r->nnans = (int64_t)nnans;                                                                 \
+            inside[i] = any && (U)(key[i] - first) <= span;                                        \
+        r->below += (int64_t)below;                                                                \
+        r->nlow += ends ? 0 : (int64_t)nlow;                                                       \
+        r->nhigh += ends ? 0 : (int64_t)nhigh;                                                     \
+        r->nnans += (int64_t)nnans;                                                                \
     }                                                                                              \
                                                                                                    \
-    /* Moves the keys inside to the front; few are, so eight are looked at together. */            \
-    static int64_t keep_##suffix(U *key, const uint8_t *inside, int64_t n)                         \
+    /* Copies the terms inside; few are, so eight are looked at together. */                       \
+    static int64_t keep_##suffix(F *to, const F *x, const uint8_t *inside, int64_t n)              \
     {                                                                                              \
         int64_t kept = 0;                                                                          \
         for (int64_t i = 0; i < n; i += 8) {                                                       \
             uint64_t eight;                                                                        \
             memcpy(&eight, inside + i, sizeof eight);                                              \
             for (; eight; eight &= eight - 1)                                                      \
-                key[kept++] = key[i + __builtin_ctzll(eight) / 8];                                 \
+                to[kept++] = x[i + __builtin_ctzll(eight) / 8];                                    \
         }                                                                                          \
         return kept;                                                                               \
     }                                                                                              \
                                                                                                    \
-    static void count_##suffix(uint64_t *bins, const U *key, int64_t n, uint64_t low, int shift)   \
+    static void count_##suffix(uint64_t *bins, const F *x, int64_t n, U low, int shift)            \
     {                                                                                              \
         for (int64_t i = 0; i < n; i++)                                                            \
-            bins[(key[i] - low) >> shift]++;                                                       \
+            bins[(U)(key_##suffix(x[i]) - low) >> shift]++;                                        \
     }                                                                                              \
                                                                                                    \
-    static int64_t equal_##suffix(const U *key, int64_t n, uint64_t to)                            \
+    static int64_t equal_##suffix(const F *x, int64_t n, U key)                                    \
     {                                                                                              \
         int64_t equal = 0;                                                                         \
         for (int64_t i = 0; i < n; i++)                                                            \
-            equal += key[i] == to;                                                                 \
+            equal += key_##suffix(x[i]) == key;                                                    \
         return equal;                                                                              \
-    }                                                                                              \
-                                                                                                   \
-    /* The key at a place of the sorted ones from least to most, among n. *before: how many of     \
-     * them are smaller. Each round looks at the keys of one bin of the last. */                   \
-    static uint64_t pick_##suffix(const U *key, int64_t n, int64_t place, uint64_t least,          \
-                                  uint64_t most, int64_t *before)                                  \
-    {                                                                                              \
-        U low = (U)least, high = (U)most;                                                          \
-        int64_t under = 0;                                                                         \
-        while (low < high) {                                                                       \
-            uint32_t bins[BINS] = {0};                                                             \
-            int shift = shift_of(high - low), bin = 0;                                             \
-            for (int64_t i = 0; i < n; i++)                                                        \
-                if ((U)(key[i] - low) <= (U)(high - low))                                          \
-                    bins[(U)(key[i] - low) >> shift]++;                                            \
-            while (under + bins[bin] <= place)                                                     \
-                under += bins[bin++];                                                              \
-            low += (U)bin << shift;                                                                \
-            U last = low + (((U)1 << shift) - 1);                                                  \
-            high = last < high ? last : high;                                                      \
-        }                                                                                          \
-        *before = under;                                                                           \
-        return low;                                                                                \
     }
-
-/* The shift that makes bin numbers of keys which differ by up to span. */
-static int shift_of(uint64_t span)
-{
-    int bits = span ? 64 - __builtin_clzll(span) : 0;
-    return bits > BIN_BITS ? bits - BIN_BITS : 0;
-}
 
 /* cppcheck-suppress shiftTooManyBitsSigned ; the sign is spread on purpose */
 LOOPS(f32, float, uint32_t, int32_t, 32)
 /* cppcheck-suppress shiftTooManyBitsSigned ; and here */
 LOOPS(f64, double, uint64_t, int64_t, 64)
 
-static uint64_t pick(const merge_select *s, const void *keys, int64_t n, int64_t place,
-                     uint64_t least, uint64_t most, int64_t *before)
+static uint64_t key_at(const merge_select *s, const void *terms, int64_t i)
 {
-    return s->wide ? pick_f64(keys, n, place, least, most, before)
-                   : pick_f32(keys, n, place, least, most, before);
+    return s->wide ? key_f64(((const double *)terms)[i]) : key_f32(((const float *)terms)[i]);
 }
 
-static int64_t count_equal(const merge_select *s, const void *keys, int64_t from, int64_t n)
+static int64_t count_equal(const merge_select *s, const void *terms, int64_t from, int64_t n)
 {
-    return s->wide ? equal_f64((const uint64_t *)keys + from, n, s->key)
-                   : equal_f32((const uint32_t *)keys + from, n, s->key);
+    return s->wide ? equal_f64((const double *)terms + from, n, s->key)
+                   : equal_f32((const float *)terms + from, n, (uint32_t)s->key);
 }
 
-/* Keys of float32: of -inf, 0 and inf. */
-#define KEY_LEAST    0x007fffffu
-#define KEY_ZERO     0x80000000u
-#define KEY_INFINITY 0xff800000u
-
-static float number_of(uint32_t key)
-{
-    float x;
-    uint32_t u = key ^ (key >> 31 ? KEY_ZERO : UINT32_MAX);
-    memcpy(&x, &u, sizeof x);
-    return x;
-}
-
-typedef int64_t scan_fn(range_scan *r, uint32_t *key, const float *x, int64_t n);
+typedef int64_t scan_fn(range_scan *r, float *to, const float *x, int64_t n);
 
 #if defined(__x86_64__)
-static uint32_t key_of(float x)
+/* Returns true if numbers compare with that of a key as their keys do: it is not nan, nor -0, which
+ * equals 0. */
+static bool is_comparable(uint64_t key)
 {
-    uint32_t u;
-    float y = x + 0; /* no -0 */
-    memcpy(&u, &y, sizeof u);
-    return y != y ? UINT32_MAX : u ^ (u >> 31 ? UINT32_MAX : KEY_ZERO);
+    return key >= key_f32(-INFINITY) && key <= key_f32(INFINITY) && key != key_f32(0) - 1;
 }
 
-/* scan_f32 and keep_f32 in one: the keys inside leave the vector as they are made. */
-__attribute__((target("avx512f,popcnt"))) static int64_t scan_512(range_scan *r, uint32_t *key,
+/* scan_f32 and keep_f32 in one, for ends that are comparable and n a multiple of 32. Returns -1 if
+ * a term may be nan, and has counted nothing then. */
+__attribute__((target("avx512f,popcnt"))) static int64_t scan_512(range_scan *r, float *to,
                                                                   const float *x, int64_t n)
 {
-    __m512i low = _mm512_set1_epi32((int)r->low), high = _mm512_set1_epi32((int)r->high);
-    __m512i first = _mm512_set1_epi32((int)r->first), span = _mm512_set1_epi32((int)r->span);
-    __m512i sign = _mm512_set1_epi32(INT32_MIN), all = _mm512_set1_epi32(-1);
-    __m512i below = _mm512_setzero_si512(), nlow = below, nhigh = below, nnans = below;
-    int64_t kept = 0;
+    __m512 low = _mm512_set1_ps(number_f32((uint32_t)r->low)), sum = _mm512_setzero_ps();
+    __m512 high = _mm512_set1_ps(number_f32((uint32_t)r->high));
+    __m512i from = _mm512_setzero_si512(), nlow = from, nhigh = from, all = _mm512_set1_epi32(-1);
+    float *const begin = to;
+    bool ends = r->ends;
     for (int64_t i = 0; i < n; i += 16) {
-        __mmask16 here = n - i < 16 ? (__mmask16)((1u << (n - i)) - 1) : (__mmask16)-1;
-        __m512 y = _mm512_add_ps(_mm512_maskz_loadu_ps(here, x + i), _mm512_setzero_ps());
-        __m512i u = _mm512_castps_si512(y);
-        u ^= _mm512_srai_epi32(u, 31) | sign;
-        u = _mm512_mask_mov_epi32(u, _mm512_cmp_ps_mask(y, y, _CMP_UNORD_Q), all);
-        below =
-            _mm512_mask_sub_epi32(below, _mm512_mask_cmplt_epu32_mask(here, u, low), below, all);
-        nlow = _mm512_mask_sub_epi32(nlow, _mm512_mask_cmpeq_epu32_mask(here, u, low), nlow, all);
-        nhigh =
-            _mm512_mask_sub_epi32(nhigh, _mm512_mask_cmpeq_epu32_mask(here, u, high), nhigh, all);
-        nnans =
-            _mm512_mask_sub_epi32(nnans, _mm512_mask_cmpeq_epu32_mask(here, u, all), nnans, all);
-        __mmask16 in = _mm512_mask_cmple_epu32_mask(here, _mm512_sub_epi32(u, first), span);
-        _mm512_storeu_si512(key + kept, _mm512_maskz_compress_epi32(in, u));
-        kept += __builtin_popcount(in);
+        __m512 y = _mm512_loadu_ps(x + i);
+        __mmask16 in = _mm512_cmp_ps_mask(y, low, _CMP_GE_OQ);
+        from = _mm512_mask_sub_epi32(from, in, from, all);
+        in = _mm512_mask_cmp_ps_mask(in, y, high, _CMP_LE_OQ);
+        if (!ends) {
+            __mmask16 first = _mm512_mask_cmp_ps_mask(in, y, low, _CMP_EQ_OQ);
+            __mmask16 last = _mm512_mask_cmp_ps_mask(in, y, high, _CMP_EQ_OQ);
+            nlow = _mm512_mask_sub_epi32(nlow, first, nlow, all);
+            nhigh = _mm512_mask_sub_epi32(nhigh, last, nhigh, all);
+            in = _mm512_kandn(_mm512_kor(first, last), in);
+        }
+        _mm512_storeu_ps(to, _mm512_maskz_compress_ps(in, y));
+        to += _mm_popcnt_u32(in);
+        sum = _mm512_add_ps(sum, y);
     }
-    r->below = _mm512_reduce_add_epi32(below);
-    r->nlow = _mm512_reduce_add_epi32(nlow);
-    r->nhigh = _mm512_reduce_add_epi32(nhigh);
-    r->nnans = _mm512_reduce_add_epi32(nnans);
-    return r->any ? kept : 0;
+    if (_mm512_cmp_ps_mask(sum, sum, _CMP_UNORD_Q))
+        return -1;
+    r->below += n - _mm512_reduce_add_epi32(from);
+    r->nlow += _mm512_reduce_add_epi32(nlow);
+    r->nhigh += _mm512_reduce_add_epi32(nhigh);
+    return to - begin;
 }
 
 __attribute__((target("avx2"))) static int64_t sum_of(__m256i lanes)
@@ -236,47 +204,41 @@ __attribute__((target("avx2"))) static int64_t sum_of(__m256i lanes)
     return sum;
 }
 
-/* Makes keys of the marked ones of n terms. Few are, so 64 are looked at together. */
-static int64_t keep_marked(uint32_t *key, const float *x, const uint8_t *marks, int64_t n)
+/* Copies the marked ones of n terms. Few are, so 64 are looked at together. */
+static int64_t keep_marked(float *to, const float *x, const uint8_t *marks, int64_t n)
 {
     int64_t kept = 0;
     for (int64_t i = 0; i < n; i += 64) {
         uint64_t left;
         memcpy(&left, marks + i / 8, sizeof left);
         for (; left; left &= left - 1)
-            key[kept++] = key_of(x[i + __builtin_ctzll(left)]);
+            to[kept++] = x[i + __builtin_ctzll(left)];
     }
     return kept;
 }
 
-/* Returns true if numbers compare with that of a key as their keys do: it is not nan, nor -0, which
- * equals 0. */
-static bool is_comparable(uint64_t key)
+__attribute__((target("avx2"))) static int64_t scan_256(range_scan *r, float *to, const float *x,
+                                                        int64_t n)
 {
-    return key >= KEY_LEAST && key <= KEY_INFINITY && key != KEY_ZERO - 1;
-}
-
-/* The same for ranges without their ends and n a multiple of 32, comparing terms and not keys, so
- * that keys are only made of what is kept. Returns -1 if a term may be nan. */
-__attribute__((target("avx2"))) static int64_t compare_256(range_scan *r, uint32_t *key,
-                                                           const float *x, int64_t n)
-{
-    __m256 low = _mm256_set1_ps(number_of((uint32_t)r->low)), sum = _mm256_setzero_ps();
-    __m256 high = _mm256_set1_ps(number_of((uint32_t)r->high));
-    __m256i from = _mm256_setzero_si256(), over = from, nhigh = from;
+    __m256 low = _mm256_set1_ps(number_f32((uint32_t)r->low)), sum = _mm256_setzero_ps();
+    __m256 high = _mm256_set1_ps(number_f32((uint32_t)r->high));
+    __m256i from = _mm256_setzero_si256(), over = from, until = from, beyond = from;
     uint8_t inside[MERGE_CHUNK / 8 + 8] = {0};
+    bool ends = r->ends;
     for (int64_t i = 0; i < n; i += 32) {
         __m256i in[4];
 #pragma GCC unroll 4
         for (int k = 0; k < 4; k++) {
             __m256 y = _mm256_loadu_ps(x + i + 8 * k);
+            __m256i least = _mm256_castps_si256(_mm256_cmp_ps(y, low, _CMP_GE_OQ));
             __m256i above = _mm256_castps_si256(_mm256_cmp_ps(y, low, _CMP_GT_OQ));
-            __m256i end = _mm256_castps_si256(_mm256_cmp_ps(y, high, _CMP_GE_OQ));
-            __m256i equal = _mm256_castps_si256(_mm256_cmp_ps(y, high, _CMP_EQ_OQ));
-            from = _mm256_sub_epi32(from, _mm256_castps_si256(_mm256_cmp_ps(y, low, _CMP_GE_OQ)));
+            __m256i most = _mm256_castps_si256(_mm256_cmp_ps(y, high, _CMP_GE_OQ));
+            __m256i past = _mm256_castps_si256(_mm256_cmp_ps(y, high, _CMP_GT_OQ));
+            from = _mm256_sub_epi32(from, least);
             over = _mm256_sub_epi32(over, above);
-            nhigh = _mm256_sub_epi32(nhigh, equal);
-            in[k] = _mm256_andnot_si256(end, above);
+            until = _mm256_sub_epi32(until, most);
+            beyond = _mm256_sub_epi32(beyond, past);
+            in[k] = ends ? _mm256_andnot_si256(past, least) : _mm256_andnot_si256(most, above);
             sum = _mm256_add_ps(sum, y);
         }
         /* packing takes four lanes of each at a time */
@@ -288,87 +250,136 @@ __attribute__((target("avx2"))) static int64_t compare_256(range_scan *r, uint32
     }
     if (_mm256_movemask_ps(_mm256_cmp_ps(sum, sum, _CMP_UNORD_Q)))
         return -1;
-    r->below = n - sum_of(from);
-    r->nlow = sum_of(from) - sum_of(over);
-    r->nhigh = sum_of(nhigh);
-    r->nnans = 0;
-    return r->any ? keep_marked(key, x, inside, n) : 0;
+    r->below += n - sum_of(from);
+    r->nlow += ends ? 0 : sum_of(from) - sum_of(over);
+    r->nhigh += ends ? 0 : sum_of(until) - sum_of(beyond);
+    return keep_marked(to, x, inside, n);
 }
 
-/* The same for whole vectors. AVX2 compares signed numbers: the first bit of a key is turned. */
-__attribute__((target("avx2"))) static int64_t scan_256(range_scan *r, uint32_t *key,
-                                                        const float *x, int64_t n)
+/* The one that serves a range; NULL: neither does. */
+static scan_fn *scan_vectors(const range_scan *r)
 {
-    const __m256i sign = _mm256_set1_epi32(INT32_MIN), most = _mm256_set1_epi32(INT32_MAX);
-    __m256i low = sign ^ _mm256_set1_epi32((int)r->low);
-    __m256i high = sign ^ _mm256_set1_epi32((int)r->high);
-    __m256i first = sign ^ _mm256_set1_epi32((int)r->first);
-    __m256i last = sign ^ _mm256_set1_epi32((int)(r->first + r->span));
-    __m256i below = _mm256_setzero_si256(), nlow = below, nhigh = below, nnans = below;
-    uint8_t inside[MERGE_CHUNK / 8 + 8] = {0};
-    bool comparable =
-        n % 32 == 0 && r->first > r->low && is_comparable(r->low) && is_comparable(r->high);
-    int64_t compared = comparable ? compare_256(r, key, x, n) : -1;
-    if (compared >= 0)
-        return compared;
-    for (int64_t i = 0; i < n; i += 8) {
-        __m256 y = _mm256_add_ps(_mm256_loadu_ps(x + i), _mm256_setzero_ps());
-        __m256i nan = _mm256_castps_si256(_mm256_cmp_ps(y, y, _CMP_UNORD_Q));
-        __m256i u = _mm256_castps_si256(y);
-        u ^= _mm256_srai_epi32(u, 31) & most;
-        u = _mm256_blendv_epi8(u, most, nan);
-        below = _mm256_sub_epi32(below, _mm256_cmpgt_epi32(low, u));
-        nlow = _mm256_sub_epi32(nlow, _mm256_cmpeq_epi32(u, low));
-        nhigh = _mm256_sub_epi32(nhigh, _mm256_cmpeq_epi32(u, high));
-        nnans = _mm256_sub_epi32(nnans, nan);
-        __m256i outside = _mm256_cmpgt_epi32(first, u) | _mm256_cmpgt_epi32(u, last);
-        inside[i / 8] = (uint8_t)~_mm256_movemask_ps(_mm256_castsi256_ps(outside));
-    }
-    r->below = sum_of(below);
-    r->nlow = sum_of(nlow);
-    r->nhigh = sum_of(nhigh);
-    r->nnans = sum_of(nnans);
-    return r->any ? keep_marked(key, x, inside, n) : 0;
-}
-
-/* The one of both that serves n terms; NULL: neither. */
-static scan_fn *scan_vectors(int64_t n)
-{
-    if (__builtin_cpu_supports("avx512f"))
-        return scan_512;
-    return n % 8 == 0 && __builtin_cpu_supports("avx2") ? scan_256 : NULL;
+    if (!is_comparable(r->low) || !is_comparable(r->high))
+        return NULL;
+    return __builtin_cpu_supports("avx512f") ? scan_512
+           : __builtin_cpu_supports("avx2")  ? scan_256
+                                             : NULL;
 }
 #else
-static scan_fn *scan_vectors(int64_t n)
+static scan_fn *scan_vectors(const range_scan *r)
 {
-    (void)n;
+    (void)r;
     return NULL;
 }
 #endif
 
-/* A chunk's terms become keys. */
-typedef union chunk_keys {
-    uint32_t u32[MERGE_CHUNK + 16]; /* a vector is stored whole */
-    uint64_t u64[MERGE_CHUNK];
-} chunk_keys;
+/* The terms of a chunk that are inside of a range. */
+typedef union chunk_terms {
+    float f32[MERGE_CHUNK + 16]; /* a vector is stored whole */
+    double f64[MERGE_CHUNK];
+} chunk_terms;
 
-/* Makes keys of the terms of a chunk, counts them, and moves the keys inside to the front. Returns
- * their number. */
-static int64_t scan_chunk(const merge_select *s, range_scan *r, chunk_keys *keys, const void *terms,
+/* Counts the terms of a chunk, and copies those that are inside. Returns their number. */
+static int64_t scan_chunk(const merge_select *s, range_scan *r, chunk_terms *to, const void *terms,
                           int64_t n)
 {
     uint8_t inside[MERGE_CHUNK + 8];
-    scan_fn *scan = s->wide ? NULL : scan_vectors(n);
-    if (scan)
-        return scan(r, keys->u32, terms, n);
-    if (s->wide)
-        scan_f64(r, keys->u64, inside, terms, n);
-    else
-        scan_f32(r, keys->u32, inside, terms, n);
-    if (!r->any)
-        return 0;
+    scan_fn *scan = s->wide ? NULL : scan_vectors(r);
+    int64_t done = n - n % 32, kept = scan ? scan(r, to->f32, terms, done) : -1;
+    if (kept < 0)
+        done = kept = 0;
     memset(inside + n, 0, 8);
-    return s->wide ? keep_f64(keys->u64, inside, n) : keep_f32(keys->u32, inside, n);
+    if (s->wide) {
+        scan_f64(r, inside, terms, n);
+        return keep_f64(to->f64, terms, inside, n);
+    }
+    scan_f32(r, inside + done, (const float *)terms + done, n - done);
+    return kept + keep_f32(to->f32 + kept, (const float *)terms + done, inside + done, n - done);
+}
+
+/* ---- Terms in memory ------------------------------------------------------------------------- */
+
+/* A key, and how many of the terms that it was picked from are smaller, and equal to it. */
+typedef struct picked {
+    uint64_t key;
+    int64_t before, equal;
+} picked;
+
+/* Scans n terms, and moves those inside to `to`, which may be the terms, or NULL: they are only
+ * counted. Returns their number. */
+static int64_t scan_all(const merge_select *s, range_scan *r, void *to, const void *terms,
+                        int64_t n)
+{
+    size_t width = s->wide ? 8 : 4;
+    int64_t kept = 0;
+    for (int64_t i = 0; i < n; i += MERGE_CHUNK) {
+        chunk_terms inside;
+        int64_t here = scan_chunk(s, r, &inside, (const char *)terms + (size_t)i * width,
+                                  at_most(n - i, MERGE_CHUNK));
+        if (to)
+            memcpy((char *)to + (size_t)kept * width, &inside, (size_t)here * width);
+        kept += here;
+    }
+    r->nhigh = r->low < r->high ? r->nhigh : 0;
+    return kept;
+}
+
+/* So few terms are sorted. Of so many terms, drawn at random, the one at a place stands mostly less
+ * than 8 places, two deviations of a binomial distribution, from that of the same share in all. */
+enum { FEW = 64, ASIDE = 8 };
+
+static void sort_keys(uint64_t *key, int64_t n)
+{
+    for (int64_t i = 1; i < n; i++) {
+        uint64_t x = key[i];
+        int64_t at = i;
+        for (; at > 0 && key[at - 1] > x; at--)
+            key[at] = key[at - 1];
+        key[at] = x;
+    }
+}
+
+/* Picks the key at a place of n terms in sorted order. room: for n terms. Each round takes a range
+ * from a few of them, and goes on with those inside. */
+static picked pick(const merge_select *s, const void *terms, int64_t n, int64_t place, void *room)
+{
+    uint64_t key[FEW];
+    picked p = {0};
+    for (int64_t in; n > FEW; n = in) {
+        for (uint64_t k = 0; k < FEW; k++) {
+            uint64_t drawn = k * 0x9E3779B97F4A7C15u >> 32;
+            key[k] = key_at(s, terms, (int64_t)(drawn * (uint64_t)n >> 32));
+        }
+        sort_keys(key, FEW);
+        int64_t at = place * FEW / n;
+        range_scan r = {.low = key[at < ASIDE ? 0 : at - ASIDE],
+                        .high = key[at_most(at + ASIDE, FEW - 1)]};
+        range_scan tried = r;
+        in = scan_all(s, &tried, NULL, terms, n);
+        if (place < tried.below)
+            r = (range_scan){.high = r.low - 1, .ends = true};
+        else if (place >= tried.below + tried.nlow + in + tried.nhigh)
+            r = (range_scan){.low = r.high + 1, .high = most_key(s), .ends = true};
+        in = scan_all(s, &r, room, terms, n);
+        place -= r.below;
+        p.before += r.below;
+        if (place < r.nlow)
+            return (picked){r.low, p.before, r.nlow};
+        if (place >= r.nlow + in)
+            return (picked){r.high, p.before + r.nlow + in, r.nhigh};
+        place -= r.nlow;
+        p.before += r.nlow;
+        terms = room;
+    }
+    for (int64_t i = 0; i < n; i++)
+        key[i] = key_at(s, terms, i);
+    sort_keys(key, n);
+    p.key = key[place];
+    for (int64_t i = 0; i < n; i++) {
+        p.before += key[i] < p.key;
+        p.equal += key[i] == p.key;
+    }
+    return p;
 }
 
 /* ---- Making ---------------------------------------------------------------------------------- */
@@ -437,28 +448,32 @@ int64_t merge_select_sample_size(const merge_select *s)
  * where neighbours are alike. */
 #define DEVIATIONS 5
 
-void merge_select_sample(merge_select *s, void *terms, int64_t n)
+void merge_select_sample(merge_select *s, const void *terms, int64_t n, void *room)
 {
-    range_scan r = {.span = most_key(s), .any = true};
-    chunk_keys keys;
-    int64_t bytes = s->wide ? 8 : 4, before = 0;
-    for (int64_t i = 0; i < n; i += MERGE_CHUNK) {
-        int64_t k = n - i < MERGE_CHUNK ? n - i : MERGE_CHUNK;
-        scan_chunk(s, &r, &keys, (char *)terms + i * bytes, k);
-        memcpy((char *)terms + i * bytes, &keys, (size_t)(k * bytes));
-    }
     double share = ((double)s->place + 0.5) / (double)s->n, at = share * (double)n;
     double width = DEVIATIONS * sqrt(share * (1 - share) * (double)n) + 2;
     int64_t from = (int64_t)floor(at - width), to = (int64_t)ceil(at + width);
-    uint64_t most = most_key(s);
-    s->low = from < 0 ? 0 : pick(s, terms, n, from, 0, most, &before);
-    s->high = to >= n ? most : pick(s, terms, n, to - before, s->low, most, &before);
-    from = from < 0 ? 0 : from;
-    to = to >= n ? n : to;
-    s->expected = (int64_t)((double)(to - from) / (double)n * (double)s->n);
+    picked low = {0}, high = {.key = most_key(s)};
+    if (from >= 0)
+        low = pick(s, terms, n, from, room);
+    if (to < n)
+        high = pick(s, terms, n, to, room);
+    int64_t inside = at_most(to, n) - (from < 0 ? 0 : from), equal = low.equal + high.equal;
+    s->low = low.key;
+    s->high = high.key;
+    s->few_at_ends = low.key < high.key && equal <= inside / 4;
+    inside += s->few_at_ends ? equal : 0;
+    s->expected = (int64_t)((double)inside / (double)n * (double)s->n);
 }
 
 /* ---- Sweeps ---------------------------------------------------------------------------------- */
+
+/* The shift that makes bin numbers of keys which differ by up to span. */
+static int shift_of(uint64_t span)
+{
+    int bits = span ? 64 - __builtin_clzll(span) : 0;
+    return bits > BIN_BITS ? bits - BIN_BITS : 0;
+}
 
 int merge_select_begin(merge_select *s, kv_err *e)
 {
@@ -472,41 +487,42 @@ int merge_select_begin(merge_select *s, kv_err *e)
         s->bins = mem_zalloc(BINS * pool_workers(), sizeof *s->bins, e);
         return s->bins ? KV_OK : KV_E_MEMORY;
     }
-    if (!(s->kept = mem_alloc(s->cap, s->wide ? 8 : 4, e)))
+    if (!(s->kept = mem_alloc(2 * s->cap, s->wide ? 8 : 4, e)))
         return KV_E_MEMORY;
     if (s->fold == PLAN_LEAST && !(s->of_chunk = mem_alloc(s->nchunks, sizeof *s->of_chunk, e)))
         return KV_E_MEMORY;
     return KV_OK;
 }
 
+/* A count that most chunks do not change stays in the caches of all threads. */
+static void add(_Atomic(int64_t) *to, int64_t n)
+{
+    if (n > 0)
+        atomic_fetch_add(to, n);
+}
+
 void merge_select_chunk(merge_select *s, int64_t chunk, int worker, const void *terms, int64_t n)
 {
-    chunk_keys keys;
-    range_scan r = {
-        .low = s->low, .high = s->high, .first = s->low, .span = s->high - s->low, .any = true};
-    if (!s->in_bins) { /* without the ends */
-        r.first = s->low + 1;
-        r.any = r.span > 1;
-        r.span = r.any ? r.span - 2 : 0;
-    }
-    int64_t inside = scan_chunk(s, &r, &keys, terms, n);
-    atomic_fetch_add(&s->nbelow, r.below);
-    atomic_fetch_add(&s->nlow, r.nlow);
-    atomic_fetch_add(&s->nhigh, r.nhigh);
-    atomic_fetch_add(&s->nnans, r.nnans);
+    chunk_terms keep;
+    range_scan r = {.low = s->low, .high = s->high, .ends = s->in_bins || s->few_at_ends};
+    int64_t inside = scan_chunk(s, &r, &keep, terms, n);
+    add(&s->nbelow, r.below);
+    add(&s->nlow, r.nlow);
+    add(&s->nhigh, r.nhigh);
+    add(&s->nnans, r.nnans);
     if (s->in_bins) {
         uint64_t *bins = s->bins + (int64_t)worker * BINS;
         if (s->wide)
-            count_f64(bins, keys.u64, inside, s->low, s->shift);
+            count_f64(bins, keep.f64, inside, s->low, s->shift);
         else
-            count_f32(bins, keys.u32, inside, s->low, s->shift);
+            count_f32(bins, keep.f32, inside, (uint32_t)s->low, s->shift);
         return;
     }
-    /* keys beyond the room are only counted */
-    size_t bytes = s->wide ? 8 : 4;
+    /* terms beyond the room are only counted */
+    size_t width = s->wide ? 8 : 4;
     int64_t at = inside ? atomic_fetch_add(&s->nkept, inside) : 0;
     if (inside && at + inside <= s->cap)
-        memcpy((char *)s->kept + at * (int64_t)bytes, &keys, (size_t)inside * bytes);
+        memcpy((char *)s->kept + (size_t)at * width, &keep, (size_t)inside * width);
     if (s->of_chunk)
         s->of_chunk[chunk] =
             (chunk_counts){at, (uint16_t)inside, (uint16_t)r.nlow, (uint16_t)r.nhigh};
@@ -538,9 +554,8 @@ static void find_cut(merge_select *s, int64_t in)
 {
     for (int64_t c = 0; c < s->nchunks; c++) {
         const chunk_counts *f = &s->of_chunk[c];
-        int64_t equal = s->key == s->low    ? f->low
-                        : s->key == s->high ? f->high
-                                            : count_equal(s, s->kept, f->at, f->kept);
+        int64_t equal = f->kept ? count_equal(s, s->kept, f->at, f->kept) : 0;
+        equal += s->key == s->low ? f->low : s->key == s->high ? f->high : 0;
         if (in <= equal) {
             s->cut_chunk = c;
             s->cut_equal = in;
@@ -550,23 +565,21 @@ static void find_cut(merge_select *s, int64_t in)
     }
 }
 
-/* Ends the selection: finds the key at the place among the ends of the range and the kept keys. */
+/* Ends the selection: finds the key at the place among the ends of the range and the kept terms. */
 static void take(merge_select *s)
 {
-    int64_t place = s->place - s->nbelow, before = s->nbelow, equal = s->nlow, smaller;
-    if (place < s->nlow) {
-        s->key = s->low;
-    } else if (place < s->nlow + s->nkept) {
-        s->key = pick(s, s->kept, s->nkept, place - s->nlow, s->low, s->high, &smaller);
-        before += s->nlow + smaller;
-        equal = count_equal(s, s->kept, 0, s->nkept);
-    } else {
-        s->key = s->high;
-        before += s->nlow + s->nkept;
-        equal = s->nhigh;
+    int64_t place = s->place - s->nbelow;
+    picked p = {s->low, 0, s->nlow};
+    if (place >= s->nlow + s->nkept) {
+        p = (picked){s->high, s->nlow + s->nkept, s->nhigh};
+    } else if (place >= s->nlow) {
+        char *room = (char *)s->kept + (size_t)s->cap * (s->wide ? 8 : 4);
+        p = pick(s, s->kept, s->nkept, place - s->nlow, room);
+        p.before += s->nlow;
     }
-    int64_t in = s->order - (s->n - before - equal);
-    if (s->fold == PLAN_LEAST && in < equal)
+    s->key = p.key;
+    int64_t in = s->order - (s->n - s->nbelow - p.before - p.equal);
+    if (s->fold == PLAN_LEAST && in < p.equal)
         find_cut(s, in);
 }
 
@@ -604,6 +617,7 @@ void merge_select_end(merge_select *s, bool *more)
         take(s);
         *more = false;
     }
+    s->few_at_ends = false;
     if (!*more)
         release_sweep(s);
 }
@@ -614,13 +628,7 @@ double merge_select_number(const merge_select *s)
 {
     if (s->key == most_key(s))
         return NAN;
-    if (s->wide) {
-        double x;
-        uint64_t u = s->key ^ (s->key >> 63 ? (uint64_t)1 << 63 : UINT64_MAX);
-        memcpy(&x, &u, sizeof x);
-        return x;
-    }
-    return number_of((uint32_t)s->key);
+    return s->wide ? number_f64(s->key) : (double)number_f32((uint32_t)s->key);
 }
 
 double merge_select_next(const merge_select *s)

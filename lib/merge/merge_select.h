@@ -1,9 +1,9 @@
 /* Selection: the k-th smallest of the terms of a key, which come chunk by chunk from several
  * threads and are too many to be kept and sorted.
  *
- * Terms are compared as integers of the same order, their keys: -0 as 0, every nan above all. A
- * sweep over all terms counts the keys below a range and those that equal its ends, and keeps the
- * keys between the ends, or counts them in bins where they would be too many. A sample of the terms
+ * Terms have the order of integers, their keys: -0 is as 0, every nan above all. A sweep over all
+ * terms counts those below a range and those that equal its ends, and keeps those between the ends,
+ * or counts them in bins where they would be too many. A sample of the terms
  * gives a range before the first sweep, so that one sweep is mostly enough. The result is exact
  * whatever the sample was: when the place lies outside of the range, another sweep follows over the
  * rest.
@@ -30,9 +30,9 @@ void merge_select_room(merge_select *s, int64_t room);
 void merge_select_free(merge_select *s); /* NULL is allowed */
 
 /* Before the first sweep: the size of the sample that it would like; 0: none. Then, if there is a
- * sample, its n terms, which are overwritten. */
+ * sample, its n terms, and room for as many. */
 int64_t merge_select_sample_size(const merge_select *s);
-void merge_select_sample(merge_select *s, void *terms, int64_t n);
+void merge_select_sample(merge_select *s, const void *terms, int64_t n, void *room);
 
 /* A sweep: begin; each chunk once, in any order, from any thread of the pool (worker: its number);
  * end. *more becomes true if another sweep is needed. Error: memory. */

@@ -60,14 +60,14 @@ static merge_select *selected(plan_fold fold, int64_t order, bool wide, const do
     merge_select *s = MADE(merge_select, merge_select_new, fold, order, wide, n, nchunks);
     merge_select_room(s, room);
     if (sampled > 0) {
-        OWN(test_free) double *sample = malloc((size_t)sampled * sizeof *sample);
+        OWN(test_free) double *sample = malloc(2 * (size_t)sampled * sizeof *sample);
         for (int64_t i = 0; i < sampled; i++) {
             if (wide)
                 sample[i] = x[i];
             else
                 ((float *)sample)[i] = (float)x[i];
         }
-        merge_select_sample(s, sample, sampled);
+        merge_select_sample(s, sample, sampled, sample + sampled);
     }
     for (int sweeps = 0; more; sweeps++) {
         CHECK(sweeps < 12);
