@@ -158,9 +158,14 @@ def elected(T, c, w, b, p):
     return b + T(p["scale"]) * total
 
 
+def share(density, n):
+    """How many of n elements are kept: at least one."""
+    return max(math.floor(density * n), density > 0)
+
+
 def ties(T, m, b, w, p):
     d = [x - b for x in m]
-    keep = [largest(np.abs(x), math.floor(p["density"] * x.size)) for x in d]
+    keep = [largest(np.abs(x), share(p["density"], x.size)) for x in d]
     return elected(T, [wi * np.where(k, x, T(0)) for wi, k, x in zip(w, keep, d)], w, b, p)
 
 
@@ -169,7 +174,7 @@ def breadcrumbs(T, m, b, w, p):
     for x in m:
         x = x - b
         n = x.size
-        kept = math.floor(p["density"] * n)
+        kept = share(p["density"], n)
         dropped = min(math.floor(p["gamma"] * n), n - kept)
         size = np.abs(x)
         d.append(np.where(largest(size, dropped + kept) & ~largest(size, dropped), x, T(0)))
@@ -403,7 +408,9 @@ def check_key(rule, what, kind, got, result):
 def one_round(rng, folder, number):
     rule = list(RULES)[number % len(RULES)]
     work, _, has_base = RULES[rule]
-    n = 2 if rule == "slerp" else int(rng.integers(2 if rule == "model_stock" else 1, 17))
+    # the angles of 12 models are more numbers than a rule may reduce to
+    least, most = {"slerp": (2, 2), "model_stock": (2, 11)}.get(rule, (1, 16))
+    n = int(rng.integers(least, most + 1))
     style = str(rng.choice(["normal", "alike", "wide", "odd"]))
     if work in (slerp, model_stock) and style in ("odd", "wide"):
         style = "normal"
