@@ -9,6 +9,7 @@
       {"values", OPTION_RAW, "LIST"}, \
       {"runs", OPTION_INT, "N"}, \
       {"size", OPTION_VALUE, "N"}, \
+      {"row", OPTION_VALUE, "N"}, \
       {"min-fraction", OPTION_VALUE, "X"}, \
       {"format", OPTION_WORD, "table|csv"}, \
       {"quick", OPTION_FLAG, NULL}, \

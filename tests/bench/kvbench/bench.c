@@ -340,7 +340,7 @@ static int walk_plan(const bench_plan *p, row_run *b, int64_t *rows, kv_err *e)
             return e->code;
         for (int d = 0; d < 2 && w->data[d].name; d++) {
             bench_shapes shapes;
-            int code = bench_workload_shapes(w, p->size, p->quick, &shapes, e);
+            int code = bench_workload_shapes(w, p->size, p->row, p->quick, &shapes, e);
             for (int c = 0; c < ncases && !b && code == KV_OK; c++)
                 code = check_memory(&p->place, w, &w->data[d], &shapes, cases[c], e);
             if (code == KV_OK && b)

@@ -26,6 +26,7 @@ typedef struct bench_plan {
     const bench_workload *workloads[BENCH_MAX_WORKLOADS];
     int nworkloads;
     int64_t size; /* of the workloads that have one; 0: their own */
+    int64_t row;  /* elements of a row of W5; 0: it has one axis */
     bench_op ops[BENCH_MAX_OPS]; /* none: those of the workload */
     int nops;
     int values[BENCH_MAX_VALUES]; /* none: those of the workload */

@@ -134,14 +134,20 @@ static void shrink(bench_shapes *s)
     }
 }
 
-int bench_workload_shapes(const bench_workload *w, int64_t size, bool quick, bench_shapes *out,
-                          kv_err *e)
+int bench_workload_shapes(const bench_workload *w, int64_t size, int64_t row, bool quick,
+                          bench_shapes *out, kv_err *e)
 {
     *out = (bench_shapes){0};
     int64_t own = quick ? w->size / 100 : w->size;
     int code = w->shapes(out, size > 0 && w->size > 0 ? size : own, e);
     if (code == KV_OK && quick && w->size == 0)
         shrink(out);
+    if (code == KV_OK && row > 0 && w->shapes == bench_one_array) {
+        int64_t rows = out->elements / row > 0 ? out->elements / row : 1;
+        out->n = 0;
+        out->elements = 0;
+        code = add(out, 2, rows, row, 0, 0, e);
+    }
     if (code) {
         mem_free(out->items);
         *out = (bench_shapes){0};

@@ -69,21 +69,22 @@ static int take_number(session *s, const ast *call, const char *name, double lea
     return e->code ? unit_at(s, node, e) : KV_OK;
 }
 
-/* --size is for the workloads that have one. */
-static int take_size(session *s, const ast *call, bench_plan *p, kv_err *e)
+/* --size and --row are for the workloads that have one. */
+static int take_size(session *s, const ast *call, const char *name, bench_plan *p, int64_t *out,
+                     kv_err *e)
 {
     double size = 0;
-    bool used = false;
-    if (take_number(s, call, "size", 1, &size, e) || size == 0)
+    bool used = false, row = out == &p->row;
+    if (take_number(s, call, name, 1, &size, e) || size == 0)
         return e->code;
-    p->size = (int64_t)size;
+    *out = (int64_t)size;
     for (int i = 0; i < p->nworkloads; i++)
-        used = used || p->workloads[i]->size > 0;
+        used |= row ? p->workloads[i]->shapes == bench_one_array : p->workloads[i]->size > 0;
     if (used)
         return KV_OK;
-    unit_err(s, command_option_of(call, "size"), e, KV_E_USAGE,
-             "none of the workloads has a --size");
-    return kv_err_hint(e, "W4 (keys) and W5 (elements) have one"), KV_E_USAGE;
+    unit_err(s, command_option_of(call, name), e, KV_E_USAGE, "none of the workloads has a --%s",
+             name);
+    return kv_err_hint(e, row ? "W5 has one" : "W4 (keys) and W5 (elements) have one"), KV_E_USAGE;
 }
 
 /* The word of an option that is one of two. Out: whether it is the first; *is stays as it is
@@ -171,7 +172,9 @@ static int make_plan(session *s, const ast *call, bench_plan *p, kv_err *e)
         take_list(s, command_option_of(call, "values"), p, bench_plan_values, e) ||
         take_place(s, call, &p->place, e))
         return e->code;
-    return take_size(s, call, p, e);
+    if (take_size(s, call, "size", p, &p->size, e))
+        return e->code;
+    return take_size(s, call, "row", p, &p->row, e);
 }
 
 /* The words that are literal. */
