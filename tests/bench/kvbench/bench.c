@@ -46,8 +46,8 @@ static counts count_arrays(const bench_data *data, bench_case c)
     counts k = {0};
     const bench_optimizer *o = c.op.optimizer;
     if (c.op.push) {
-        k.values = c.n + (o && o->again < 0 ? o->again : 0);
-        k.again = o && o->again > 0 ? o->again : 0;
+        k.values = c.n;
+        k.again = o ? o->again : 0;
         k.both = (o ? o->both : 0) + (data->compression ? c.n : 0);
         k.write = !o;
     }

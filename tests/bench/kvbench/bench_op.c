@@ -22,7 +22,7 @@ const bench_optimizer bench_optimizers[] = {
     {"adam", "adam", {{0}}, 0, 2, 3, 0, BENCH_EXACT},
     {"adamw", "adamw", {{0}}, 0, 2, 3, 0, BENCH_EXACT},
     {"adabelief", "adabelief", {{0}}, 0, 2, 3, 0, BENCH_EXACT},
-    {"lans", "lans", {{0}}, 0, 2, 3, 3, BENCH_NORMS},
+    {"lans", "lans", {{0}}, 0, 2, 3, 5, BENCH_NORMS},
     {"adagrad", "adagrad", {{0}}, 0, 1, 2, 0, BENCH_EXACT},
     {"groupadagrad", "groupadagrad", {{0}}, 0, 1, 1, 0, BENCH_FINITE},
     {"adadelta", "adadelta", {{0}}, 0, 2, 3, 0, BENCH_EXACT},
@@ -30,7 +30,7 @@ const bench_optimizer bench_optimizers[] = {
     {"rmsprop-centered", "rmsprop", {{"centered", "true"}}, 1, 3, 4, 0, BENCH_EXACT},
     {"ftrl", "ftrl", {{0}}, 0, 2, 3, 0, BENCH_EXACT},
     {"adamax", "adamax", {{0}}, 0, 2, 3, 0, BENCH_EXACT},
-    {"nadam", "nadam", {{0}}, 0, 2, 3, -1, BENCH_FINITE},
+    {"nadam", "nadam", {{0}}, 0, 2, 3, 0, BENCH_FINITE},
     {"test", "test", {{0}}, 0, 1, 2, 0, BENCH_EXACT},
     {0},
 };

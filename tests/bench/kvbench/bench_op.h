@@ -25,7 +25,7 @@ typedef struct bench_optimizer {
     int nparams;
     int states; /* arrays kept beside the stored one */
     int both;   /* arrays read and written, the stored one among them */
-    int again;  /* arrays read beyond those and the pushed value; may be -1 */
+    int again;  /* arrays read beyond those and the pushed value, by later passes */
     bench_exact exact;
 } bench_optimizer;
 
