@@ -13,9 +13,10 @@
 /* Values that passes keep for later ones; what is beyond is computed again. */
 #define PLAN_MAX_KEPT 4
 
-/* Memory for all of them in one run: about as much as the caches of a processor hold, so that a
- * large array does not cost as much again. What is behind is computed again. */
-#define PLAN_KEPT_BYTES (16 << 20)
+/* Memory for all of them in one run, so that a large array does not cost as much again. What is
+ * behind is computed again: roots and quotients of float64, as lamb has them, take a core three
+ * times as long as memory does to write and to read a float32. */
+#define PLAN_KEPT_BYTES (64 << 20)
 
 /* A reduction of whole arrays, or of those of rows. */
 typedef struct plan_total {

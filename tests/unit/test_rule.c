@@ -7,6 +7,7 @@
 #include "lang/parse.h"
 #define SHARED_KV_ERR
 #include "test.h"
+#include "vm/plan_pass.h"
 
 static arena memory;
 /* It is filled by helpers, too. */
@@ -554,6 +555,26 @@ TEST(plan_lean_has_the_same_bits)
     update_states(rule, two, input, N, 1, 2, others, 1);
     lies = false;
     CHECK(memcmp(one, two, sizeof one) == 0 && memcmp(m, copy, sizeof m) == 0);
+}
+
+/* The part of a large array whose values have no room is computed again. */
+TEST(plan_keeps_a_part_with_the_same_bits)
+{
+    const int64_t n = PLAN_KEPT_BYTES / 4 + 3 * PLAN_CHUNK + 21;
+    OWN(test_free)
+    float *one = malloc((size_t)n * 4), *two = malloc((size_t)n * 4),
+          *input = malloc((size_t)n * 4);
+    const char *rule =
+        "{ u = sqrt(abs(input)) / (abs(stored) + norm(input)); stored -= u / norm(u) }";
+    for (int64_t i = 0; i < n; i++) {
+        one[i] = two[i] = (float)(i % 97 - 40) / 7;
+        input[i] = (float)(i % 8191) / 3;
+    }
+    update_states(rule, one, input, n, 1, 1, NULL, 0);
+    lies = true;
+    update_states(rule, two, input, n, 1, 1, NULL, 0);
+    lies = false;
+    CHECK(memcmp(one, two, (size_t)n * 4) == 0);
 }
 
 TEST(plan_normal_is_repeatable)
