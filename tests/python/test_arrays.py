@@ -338,6 +338,9 @@ class Ours(unittest.TestCase):
             a[0] = 1
         with self.assertRaises(mx.KVError):
             mx.nd.sparse.row_sparse_array(([[1.0]], [5]), shape=(2, 1))
+        with self.assertRaisesRegex(mx.KVError, r"have shape \(1, 2, 3\), not \(1, 3, 2\)"):
+            mx.nd.sparse.row_sparse_array((np.ones((1, 3, 2)), [0]), shape=(4, 2, 3))
+        self.assertEqual(mx.nd.sparse.row_sparse_array(([], []), shape=(4, 2)).asnumpy().tolist(), [[0, 0]] * 4)
         with self.assertRaises(mx.KVError):
             mx.nd.sparse.zeros("csr", (2, 2))
 

@@ -492,8 +492,12 @@ def row_sparse(rows, indices, shape, dtype="float32", ctx=None):
     if rows is not None and len(rows) != len(ids):
         raise KVError(f"{len(rows)} rows and {len(ids)} row ids", "shape")
     order = numpy.argsort(ids, kind="stable")
-    data = None if rows is None else numpy.asarray(copy_of(NDArray, rows, dtype))[order].tobytes()
-    return _kvstore.sparse(RowSparseNDArray, tuple(shape), dtype, pair(ctx), ids[order].tobytes(), data)
+    data = None if rows is None else numpy.asarray(copy_of(NDArray, rows, dtype))
+    whole = len(ids), *shape[1:]
+    if data is not None and len(ids) and data.shape != whole:
+        raise KVError(f"{len(ids)} rows of an array of shape {tuple(shape)} have shape {whole}, not {data.shape}", "shape")
+    return _kvstore.sparse(RowSparseNDArray, tuple(shape), dtype, pair(ctx), ids[order].tobytes(),
+                           None if data is None else data[order].tobytes())
 
 
 def lent(view, dtype, ctx):
