@@ -374,6 +374,16 @@ class Ours(unittest.TestCase):
         self.assertEqual((made._dtype, made.tolist()), ("bfloat16", [[0, 1]]))
         self.assertEqual(mx.nd.array([2, 1]).argsort(dtype="bfloat16").tolist(), [1, 0])
 
+    def test_numbers_of_bfloat16_are_rounded_once(self):
+        number = 1 + 2**-8 + 2**-40  # float32 has 1 + 2**-8, half way between 1 and 1 + 2**-7
+        a = mx.nd.zeros(4, dtype="bfloat16")
+        a[0] = number
+        a[1:3] = np.array([number, number])
+        a[3:] = [number]
+        for made in (a, mx.nd.array([number], dtype="bfloat16"), mx.nd.array(np.array([number]), dtype="bfloat16"),
+                     mx.nd.sparse.row_sparse_array(([number], [0]), shape=(1,), dtype="bfloat16")):
+            self.assertEqual(set(made.asnumpy().tolist()), {1 + 2**-7})
+
     def test_numbers_of_bfloat16_are_never_its_bits(self):
         kind = adopt.bfloat16 or "float32"
         a = mx.nd.array([1, 2.5, -3], dtype="bfloat16")

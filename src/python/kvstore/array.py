@@ -46,7 +46,7 @@ def copy_of(cls, values, dtype=None, ctx=None):
     if isinstance(values, _kvstore.Array):
         values = values.tostype("default")
     if not issubclass(type(values), numpy.ndarray):
-        wide = "float32" if dtype is not None and dtype_name(dtype) == "bfloat16" else dtype
+        wide = "float64" if dtype is not None and dtype_name(dtype) == "bfloat16" else dtype
         values = numpy.array(values, None if wide is None else numpy_dtype(dtype_name(wide)))
     values = values.view(numpy.ndarray)
     name = dtype_of(values) if dtype is None else dtype_name(dtype)
@@ -207,7 +207,7 @@ class NDArray(numpy.ndarray, metaclass=_WithSparse):
         value = value.tostype("default") if isinstance(value, _kvstore.Array) else value
         refuse_masked(value)
         if (self.dtype is BITS) != (getattr(value, "dtype", None) is BITS):
-            value = convert(numpy.asarray(value) if self.dtype is not BITS else numpy.asarray(value, "float32"), self._dtype)
+            value = convert(numpy.asarray(value) if self.dtype is not BITS else numpy.asarray(value, "float64"), self._dtype)
         self.view(numpy.ndarray)[tuple(map(_index, words))] = value
 
     # ---- Other arrays ----
