@@ -85,7 +85,7 @@ class Arrays(Case):
         for strides in ((4, 4), (0, 4), (8, 4), (-4, 4)):
             out = np.lib.stride_tricks.as_strided(base[1:], (2, 3), strides)
             error = self.fails("usage", self.kv.pull, 0, out)
-            self.assertIn("an out of shape (2, 3) has elements that share memory", str(error))
+            self.assertIn("out, an array of shape (2, 3), has elements that share memory", str(error))
         out = np.zeros((3, 2), "float32").T
         with self.assertWarns(mx.CopyWarning):
             self.kv.pull(0, out)

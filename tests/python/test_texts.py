@@ -102,7 +102,7 @@ class Texts(Case):
         self.kv.set_updater(lambda key, given, stored: held.append(given))
         self.kv.push(3, mx.nd.ones(SHAPE))
         self.kv.set_updater(None)
-        self.says("usage", "an out of shape (4, 2) is read-only", self.kv.pull, 3, out=held[0])
+        self.says("usage", "out, an array of shape (4, 2), is read-only", self.kv.pull, 3, out=held[0])
         self.kv.init(7, mx.nd.ones(SHAPE).tostype("row_sparse"))
         self.kv.set_updater(lambda key, given, stored: held.append(given))
         self.kv.push(7, mx.nd.ones(SHAPE).tostype("row_sparse"))

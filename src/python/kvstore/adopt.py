@@ -121,9 +121,9 @@ def _numpy(array, write):
     swapped = not array.dtype.isnative
     dense = array.flags.c_contiguous and array.flags.aligned and not swapped
     if write and not array.flags.writeable:
-        raise KVError(f"an out of shape {array.shape} is read-only", "usage")
+        raise KVError(f"out, an array of shape {array.shape}, is read-only", "usage")
     if write and not dense and _overlaps(array):
-        raise KVError(f"an out of shape {array.shape} has elements that share memory", "usage")
+        raise KVError(f"out, an array of shape {array.shape}, has elements that share memory", "usage")
     if dense:
         return array.view(numpy.ndarray).view(dtype)
     _note(array, "and the other byte order" if swapped else f"with strides {array.strides}")
