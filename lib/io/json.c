@@ -382,7 +382,7 @@ static int fill(walk *w, const cJSON *data, int axis)
     int64_t here = ++w->seen, n = 0;
     bool is_list = cJSON_IsArray(data);
     if (is_list != (axis < w->ndim))
-        return refuse(w->s, find_value(w->s, here), "%s where the lists before have %s", kind(data),
+        return refuse(w->s, find_value(w->s, here), "%s here, %s before", kind(data),
                       is_list ? "a number" : "a list");
     if (!is_list) {
         scalar_fit fit = fill_element(w, data);
