@@ -60,8 +60,7 @@ static int eval_ftext(session *s, const ast *node, value *out, kv_err *e)
             continue;
         }
         TRY(eval(s, piece->kid[0], &v, e));
-        if (put_field(s, &text, piece, v, e))
-            return unit_at(s, piece, e);
+        TRY(put_field(s, &text, piece, v, e) ? unit_at(s, piece, e) : KV_OK);
     }
     return value_text_take(out, &text, KV_OK, e);
 }
@@ -200,21 +199,29 @@ int eval_def(session *s, const ast *node, def_values **out, kv_err *e)
     return rc;
 }
 
-/* Checks that parameters of a function of the prelude which are called so get texts. */
-static int check_text(session *s, const definition *d, const ast *node, const char *name, value v,
+/* Checks the kind of *v where parameter i of a function of the prelude has one of these names; a
+ * float that is whole becomes an integer. none is fine where it is the default. */
+static int check_kind(session *s, const definition *d, const ast *node, int64_t i, value *v,
                       kv_err *e)
 {
-    static const char *const whats[][2] = {{"old", "what replace() looks for"},
-                                           {"new", "what replace() puts there"},
-                                           {"chars", "the characters of strip()"}};
-    const char *kind = value_kind_name(v);
-    bool checked = d->unit->prelude && v.kind != VALUE_TEXT;
-    if (checked && strcmp(name, "text") == 0)
-        return unit_err(s, node, e, KV_E_DTYPE, "%s() is of texts, not of %s", d->node->u.text,
-                        kind);
-    for (size_t i = 0; i < sizeof whats / sizeof *whats && checked; i++)
-        if (strcmp(name, whats[i][0]) == 0 && (i < 2 || v.kind != VALUE_NONE))
-            return unit_err(s, node, e, KV_E_DTYPE, "%s is a text, not %s", whats[i][1], kind);
+    static const char *const texts[] = {"text", "old", "new", "chars"};
+    static const char *const integers[] = {"count",     "depth", "k",     "m",
+                                           "minlength", "n",     "start", "width"};
+    const ast *to = d->node->kid[i + 1];
+    const char *name = to->u.text;
+    int64_t whole;
+    if (!d->unit->prelude ||
+        (v->kind == VALUE_NONE && to->kind == AST_ARG && d->values->defaults[i].kind == VALUE_NONE))
+        return KV_OK;
+    int text = v->kind == VALUE_TEXT ? -1 : NAME_AMONG(name, texts);
+    if (text >= 0)
+        return unit_err(s, node, e, KV_E_DTYPE, "%s%s a text, not %s",
+                        text ? name : d->node->u.text, text ? " is" : "() takes",
+                        value_kind_name(*v));
+    if (v->kind == VALUE_INT || NAME_AMONG(name, integers) < 0)
+        return KV_OK;
+    TRY(function_int(*v, name, &whole, e) ? unit_at(s, node, e) : KV_OK);
+    *v = value_int(whole);
     return KV_OK;
 }
 
@@ -225,9 +232,10 @@ static int bind(session *s, const definition *d, const ast *node, const value_st
     const ast *def = d->node;
     TRY(function_match(&s->unit->src, def, node, e));
     for (int64_t i = 0; i < given->n; i++) {
-        const char *name = def->kid[function_takes(def, node, i) + 1]->u.text;
-        TRY(check_text(s, d, node, name, given->items[i], e));
-        TRY(scope_set(own, name, value_ref(given->items[i]), e));
+        int64_t to = function_takes(def, node, i);
+        value v = given->items[i];
+        TRY(check_kind(s, d, node, to, &v, e));
+        TRY(scope_set(own, def->kid[to + 1]->u.text, value_ref(v), e));
     }
     for (uint32_t i = 1; i < def->n; i++) {
         const char *name = def->kid[i]->u.text;
@@ -241,11 +249,10 @@ static int bind(session *s, const definition *d, const ast *node, const value_st
  * `value`. */
 static kv_code take_code(kv_err *e)
 {
-    const char *text = strstr(e->text, ": ");
-    for (int code = KV_OK; text && code < KV_NCODES; code++) {
+    for (int code = KV_OK; code < KV_NCODES; code++) {
         size_t n = strlen(kv_code_name(code));
-        if (e->text + n == text && strncmp(e->text, kv_code_name(code), n) == 0) {
-            memmove(e->text, text + 2, strlen(text + 2) + 1);
+        if (strncmp(e->text, kv_code_name(code), n) == 0 && strncmp(e->text + n, ": ", 2) == 0) {
+            memmove(e->text, e->text + n + 2, strlen(e->text + n + 2) + 1);
             return (kv_code)code;
         }
     }
@@ -351,13 +358,11 @@ static int eval_call(session *s, const ast *node, value *out, kv_err *e)
         f = NULL; /* a rule took its name, or the object has methods of its own */
     if (f && (f->flags & FUNCTION_ELEMENT)) { /* with named arguments */
         value sorted[FUNCTION_MAX_PARAMS];
-        if (function_sort(f, l.items, node, l.n, sorted, e))
-            return unit_at(s, node, e);
+        TRY(function_sort(f, l.items, node, l.n, sorted, e) ? unit_at(s, node, e) : KV_OK);
         return eval_operate(s, node, sorted, out, e);
     }
     if (f) {
-        if (function_call(s, f, l.items, node, l.n, out, e))
-            return unit_at(s, node, e);
+        TRY(function_call(s, f, l.items, node, l.n, out, e) ? unit_at(s, node, e) : KV_OK);
         if (f->flags & FUNCTION_VIEW)
             eval_mark_parts(s, node, l.items, l.n, *out);
         return KV_OK;
@@ -394,8 +399,7 @@ static int eval_dict(session *s, const ast *node, value *out, kv_err *e)
         own_value key = value_none(), v = value_none();
         TRY(eval(s, node->kid[i], &key, e));
         TRY(eval(s, node->kid[i + 1], &v, e));
-        if (dict_set(dict, key, v, e))
-            return unit_at(s, node->kid[i], e);
+        TRY(dict_set(dict, key, v, e) ? unit_at(s, node->kid[i], e) : KV_OK);
     }
     return value_give(out, &dict);
 }
@@ -427,8 +431,7 @@ static int move(session *s, const ast *node, value v, value where, value *out, k
     if (list && places && n != where.u.list->n)
         return unit_err(s, node, e, KV_E_VALUE, "%lld arrays do not fit %lld devices", (long long)n,
                         (long long)where.u.list->n);
-    if (value_descend(e) || value_list_new(&made, VALUE_LIST, n, e))
-        return unit_at(s, node, e);
+    TRY(value_descend(e) || value_list_new(&made, VALUE_LIST, n, e) ? unit_at(s, node, e) : KV_OK);
     for (int64_t i = 0; i < n; i++)
         TRY(move(s, node, list ? v.u.list->items[i] : v, places ? where.u.list->items[i] : where,
                  &made.u.list->items[i], e));
@@ -444,13 +447,10 @@ static int eval_copies(session *s, const ast *node, value *out, kv_err *e)
     int rc = eval_int32(s, node->kid[1], "a count of devices", &n, e);
     eval_enter(s, &own);
     for (int32_t i = 0; i < n && rc == KV_OK; i++) {
-        value v, moved, ctx = value_ctx((kv_ctx){node->op ? KV_GPU : KV_CPU, i});
-        if ((rc = session_interrupted(s, e)) || (rc = scope_set(&own, "i", value_int(i), e)) ||
-            (rc = eval(s, node->kid[0], &v, e)))
-            break;
-        rc = move(s, node, v, ctx, &moved, e);
-        value_release(&v);
-        if (rc == KV_OK)
+        own_value v = value_none();
+        value moved, ctx = value_ctx((kv_ctx){node->op ? KV_GPU : KV_CPU, i});
+        if (!(rc = session_interrupted(s, e)) && !(rc = scope_set(&own, "i", value_int(i), e)) &&
+            !(rc = eval(s, node->kid[0], &v, e)) && !(rc = move(s, node, v, ctx, &moved, e)))
             rc = value_stack_add(&l, moved, e);
     }
     eval_leave(s, &own);

@@ -118,7 +118,7 @@ static int text_of(function_args *args, piece *out, kv_err *e)
     value v = args->rest ? args->rest[0] : args->v[0];
     if (v.kind == VALUE_TEXT)
         return piece_of(v, "", out, e);
-    return kv_err_set(e, KV_E_DTYPE, "%s() is of texts, not of %s", args->function->name,
+    return kv_err_set(e, KV_E_DTYPE, "%s() takes a text, not %s", args->function->name,
                       value_kind_name(v));
 }
 
