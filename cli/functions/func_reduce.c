@@ -103,7 +103,7 @@ static int list_extreme(function_args *args, bool largest, value *out, kv_err *e
     TRY(eval_items_of(v[0], &items, e));
     n = items.u.list->n;
     if (n == 0)
-        return kv_err_set(e, KV_E_VALUE, "%s() of nothing", args->function->name);
+        return kv_err_set(e, KV_E_VALUE, "%s() of no elements has no value", args->function->name);
     if (value_is_sequence(v[0]) && value_is_sequence(items.u.list->items[0]))
         return unclear(args, e);
     return find_extreme(items.u.list->items, n, largest, out, e);

@@ -517,7 +517,7 @@ int session_ctx(session *s, kv_ctx ctx, kv_err *e)
                        ctx.id, s->virtual_gpus - 1);
         else
             kv_err_set(e, KV_E_UNSUPPORTED,
-                       "there is no gpu(%d): this machine has none, and virtual are %d", ctx.id,
+                       "there is no gpu(%d): this machine has no GPU, and %d virtual ones", ctx.id,
                        s->virtual_gpus);
         return kv_err_hint(e, "kvctl --gpus %d …", ctx.id + 1);
     }

@@ -518,7 +518,7 @@ int sort_quantiles(kv_array **out, kv_array *a, const double *q, int64_t nq, int
     TRY(kv_array_read(sorted, &from, e));
     int64_t each = nq ? kv_array_size(made) / nq : 0;
     if (n == 0 && kv_array_size(made) > 0)
-        return kv_err_set(e, KV_E_VALUE, "no elements have no quantile");
+        return kv_err_set(e, KV_E_VALUE, "an array without elements has no quantile");
     for (int64_t i = 0; i < kv_array_size(made); i++) {
         TRY(stop_check_at(i, e));
         double x = quantile((const char *)from + i % each * n * bytes, dtype, n, q[i / each]);

@@ -69,7 +69,7 @@ array([1., 1.], dtype=float32)'
         assert_output --partial 'hint: kvctl --gpus 3 …'
     done
     KVSTORE_PLUGINS=nowhere run -4 kvctl -c 'a = ones(2)@gpu(8)'
-    assert_output --partial 'error[unsupported]: there is no gpu(8): this machine has none, and virtual are 8'
+    assert_output --partial 'error[unsupported]: there is no gpu(8): this machine has no GPU, and 8 virtual ones'
     assert_output --partial 'hint: kvctl --gpus 9 …'
     on_gpus -c 'a = ones(2)@gpu(6)'
     assert_failure 4
