@@ -225,41 +225,46 @@ static int eval_ranges(session *s, const ast *node, bool list, array_range *r, i
         int rc = list    ? function_int(v, "an index", &at->index, e)
                  : tuple ? tuple_ranges(v.u.list, r, n, e)
                          : array_index(at, v, e);
-        if (rc)
-            return unit_at(s, part, e);
+        TRY(rc ? unit_at(s, part, e) : KV_OK);
     }
     return KV_OK;
 }
 
 /* ---- Reading ---- */
 
+/* Checks the indices of a list or a text, of which there is one. *at: the item that it means, where
+ * it is not a slice. */
+static int find_item(session *s, const ast *node, bool text, int64_t len, const array_range *r,
+                     int n, int64_t *at, kv_err *e)
+{
+    const char *whole = text ? "text" : "list", *part = text ? "character" : "item";
+    *at = r->index < 0 ? r->index + len : r->index;
+    if (n != 1)
+        return unit_err(s, node, e, KV_E_INDEX, "a %s has one index at a time: a[1][2]", whole);
+    if (r->is_index && (*at < 0 || *at >= len))
+        return unit_err(s, node, e, KV_E_INDEX, "index %lld is out of range: the %s has %lld %s%s",
+                        (long long)r->index, whole, (long long)len, part, len == 1 ? "" : "s");
+    return KV_OK;
+}
+
 /* The item of a list or the character of a text that an index means, or those of a slice. */
 static int index_items(session *s, const ast *node, const index_place *p, value *out, kv_err *e)
 {
     value v = p->whole;
     const array_range *r = p->ranges;
-    int rc;
     bool text = v.kind == VALUE_TEXT;
-    int64_t len = text ? text_length(v) : v.u.list->n;
-    const char *whole = text ? "text" : "list", *part = text ? "character" : "item";
-    if (p->n != 1)
-        return unit_err(s, node, e, KV_E_INDEX, "a %s has one index at a time: a[1][2]", whole);
+    int64_t len = text ? text_length(v) : v.u.list->n, at;
+    TRY(find_item(s, node, text, len, r, p->n, &at, e));
+    if (r[0].is_index && text)
+        return text_part(out, v, at, 1, 1, e);
     if (r[0].is_index) {
-        int64_t i = r[0].index < 0 ? r[0].index + len : r[0].index;
-        if (i < 0 || i >= len)
-            return unit_err(s, node, e, KV_E_INDEX,
-                            "index %lld is out of range: the %s has %lld %s%s",
-                            (long long)r[0].index, whole, (long long)len, part,
-                            len == 1 ? "" : "s");
-        if (text)
-            return text_part(out, v, i, 1, 1, e);
-        *out = value_ref(v.u.list->items[i]);
+        *out = value_ref(v.u.list->items[at]);
         return KV_OK;
     }
     array_span span = array_range_span(&r[0], len);
     if (text)
         return text_part(out, v, span.from, span.step, span.n, e);
-    rc = value_list_new(out, v.kind, span.n, e);
+    int rc = value_list_new(out, v.kind, span.n, e);
     for (int64_t i = 0; i < span.n && rc == KV_OK && !(rc = stop_check_at(i, e)); i++)
         out->u.list->items[i] = value_ref(v.u.list->items[span.from + i * span.step]);
     return value_finish(out, rc);
@@ -333,10 +338,8 @@ int eval_index(session *s, const ast *node, value *out, kv_err *e)
 static int assign_list(session *s, const ast *target, value list, const array_range *r, int n,
                        value v, kv_err *e)
 {
-    int64_t len = list.u.list->n, i = r[0].index < 0 ? r[0].index + len : r[0].index;
-    if (n != 1 || (r[0].is_index && (i < 0 || i >= len)))
-        return unit_err(s, target, e, KV_E_INDEX, "the list has %lld item%s and no such one",
-                        (long long)len, len == 1 ? "" : "s");
+    int64_t i;
+    TRY(find_item(s, target, false, list.u.list->n, r, n, &i, e));
     if (r[0].is_index)
         return list_set(list, i, v, e) ? unit_at(s, target, e) : KV_OK;
     array_span span = array_range_span(&r[0], list.u.list->n);
@@ -521,8 +524,7 @@ static int update(session *s, const ast *node, const index_place *place, value o
                      : put_back(s, node, place, old, made, e);
         return rc ? unit_at(s, node, e) : KV_OK;
     }
-    if (fit(s, node, old.u.box->array, made, e))
-        return unit_at(s, node, e);
+    TRY(fit(s, node, old.u.box->array, made, e) ? unit_at(s, node, e) : KV_OK);
     eval_warn_parts(s, node->kid[0], old);
     value_replace(old, kv_array_ref(made.u.box->array));
     return KV_OK;

@@ -143,8 +143,7 @@ static int stream_begin(session *s, const ast *node, stream *st, int64_t *rounds
 
 static int next_of(session *s, const ast *node, walk *w, bool *more, value *out, kv_err *e)
 {
-    if (next_item(w, more, out, e))
-        return unit_at(s, node, e);
+    TRY(next_item(w, more, out, e) ? unit_at(s, node, e) : KV_OK);
     if (*more)
         eval_mark_row(s, node, w->of, *out);
     return KV_OK;
@@ -210,8 +209,7 @@ int eval_rows(session *s, const ast *node, value *array, kv_err *e)
 {
     own_value items = value_none(), whole = value_none();
     value_give(&whole, array);
-    if (eval_items_of(whole, &items, e))
-        return unit_at(s, node, e);
+    TRY(eval_items_of(whole, &items, e) ? unit_at(s, node, e) : KV_OK);
     for (int64_t i = 0; i < items.u.list->n; i++)
         eval_mark_row(s, node, whole, items.u.list->items[i]);
     return value_give(array, &items);
