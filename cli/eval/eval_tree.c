@@ -186,7 +186,7 @@ static int is_same(value a, value b, bool *out, kv_err *e)
     else if (value_has_items(a))
         *out = a.u.list == b.u.list;
     else {
-        kv_err_set(e, KV_E_DTYPE, "`is` compares objects, and %s is none", value_kind_name(a));
+        kv_err_set(e, KV_E_DTYPE, "`is` compares objects, not %s", value_kind_name(a));
         return kv_err_hint(e, "`==` compares values");
     }
     return KV_OK;

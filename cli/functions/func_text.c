@@ -412,7 +412,7 @@ int func_re_sub(function_args *args, value *out, kv_err *e)
     int64_t most = 0;
     TRY(function_text(args->v[0], "a regular expression", &pattern, e));
     TRY(piece_of(args->v[1], "what re_sub() puts there", &to, e));
-    TRY(piece_of(args->v[2], "the text of re_sub()", &text, e));
+    TRY(piece_of(args->v[2], "the third argument of re_sub()", &text, e));
     TRY(function_int_at(args, 3, "count", &most, e));
     TRY(regex_new(&r, pattern, e));
     TRY(regex_check_replacement(r, to.text, e));

@@ -470,7 +470,7 @@ int run_def(session *s, const ast *node, kv_err *e)
     definition d = {node->u.text, s->unit, node, NULL, s->locals != NULL, NULL};
     if (d.nested && before && before->node && before->node != node) {
         unit_err(s, node, e, KV_E_UNSUPPORTED,
-                 "there is a function `%s` already, and one inside of another is known to all",
+                 "there is a function `%s` already, which this one inside another would replace",
                  node->u.text);
         return kv_err_hint(e, "give it another name");
     }

@@ -153,7 +153,8 @@ static const char *sentence(int error)
     case PCRE2_ERROR_QUANTIFIER_OUT_OF_ORDER: return "has a {m,n} with m above n";
     case PCRE2_ERROR_MISSING_SQUARE_BRACKET: return "has a [ that is not closed";
     case PCRE2_ERROR_CLASS_RANGE_ORDER:
-    case PCRE2_ERROR_CLASS_INVALID_RANGE: return "has a range that is none";
+    case PCRE2_ERROR_CLASS_INVALID_RANGE:
+        return "has a `-` that makes no range";
     case PCRE2_ERROR_QUANTIFIER_INVALID: return "repeats nothing";
     case PCRE2_ERROR_MISSING_CLOSING_PARENTHESIS: return "has a ( that is not closed";
     case PCRE2_ERROR_UNMATCHED_CLOSING_PARENTHESIS: return "has a ) that opens nowhere";

@@ -33,7 +33,7 @@ int npy_write(FILE *f, const char *name, kv_array *a, kv_err *e);
 
 typedef struct npy_header {
     char descr[NPY_DESCR_MAX + 1]; /* as the file has it, cut */
-    char kind;    /* f, i, u, b (bool), c (complex: two floats); 0: descr is none that is known */
+    char kind;    /* f, i, u, b (bool), c (complex: two floats); 0: descr is not known */
     int width;    /* bytes of an element; 1, 2, 4 or 8 */
     bool swapped; /* big-endian */
     bool fortran; /* the first index runs fastest */

@@ -168,7 +168,7 @@ static int read_name(reading *r, size_t i, kv_err *e)
         if (r->line[i] != '\\')
             buf_char(&r->name, r->line[i++]);
         else if (!unescape(r, &i))
-            return refuse(r, "an escape in the name is none that hash writes", e);
+            return refuse(r, "the name has an escape that hash does not write", e);
     }
     if (i + 1 != r->n)
         return refuse(r, i >= r->n ? "the quotes of the name do not end"
@@ -190,7 +190,8 @@ static int read_line(reading *r, kv_err *e)
         blanks++;
     bool sha256 = digits == 64;
     if ((digits != 32 && !sha256) || blanks < 2)
-        return refuse(r, "no hash of 32 or 64 hexadecimal digits, two blanks and a name", e);
+        return refuse(r, "this is not a hash of 32 or 64 hexadecimal digits, two blanks and a name",
+                      e);
     digest_kind kind = sha256 ? DIGEST_SHA256 : DIGEST_XXH3;
     if (list->n > 0 && kind != list->kind)
         return refuse(r, "a hash of another kind than in the lines before", e);
