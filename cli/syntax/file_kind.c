@@ -65,8 +65,9 @@ bool file_is_of_other_tool(const char *path)
 
 bool file_is_meant(const char *path)
 {
-    static const char *const others[] = {"bmp", "eps", "gif",  "html", "jpeg", "jpg",
-                                         "pdf", "tif", "tiff", "webp", "xls",  "xlsx"};
+    static const char *const others[] = {"bmp", "dat",  "eps", "gif",  "html", "jpeg",
+                                         "jpg", "md",   "pdf", "tif",  "tiff", "webp",
+                                         "xls", "xlsx", "xml", "yaml", "yml"};
     bool meant = file_kind_of(path) != FILE_UNKNOWN || plot_target_of(path) != PLOT_NOWHERE ||
                  file_is_of_other_tool(path) ||
                  (file_is_checkpoint(path) && path[strlen(path) - 1] != '/');

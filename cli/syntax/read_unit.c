@@ -327,8 +327,7 @@ static int check_function(checker *c, const ast *node)
         return kv_err_hint(c->e, "%s.%s(%s)%s", list ? "l" : f->params[0], name, list ? "x" : "…",
                            more);
     }
-    if (f && !own && check_other_meaning(c, node))
-        return c->e->code;
+    TRY(f && !own ? check_other_meaning(c, node) : KV_OK);
     if (f && (node->flags & AST_METHOD) && strcmp(name, "sort") == 0) {
         source_err(&c->u->src, node->pos, node->end, c->e, KV_E_USAGE,
                    "there is no sorting in place");
