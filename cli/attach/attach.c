@@ -624,8 +624,8 @@ static int add_rank(rows *table, int rank, int pid, bool server, const buf *told
     return add_text(table, &x, "statement", e);
 }
 
-/* All workers are asked before the first answer is awaited; why the launcher leads to none is shown
- * as that worker's statement. Where the launcher runs elsewhere, a worker tells only of itself. */
+/* All workers are asked before the first answer is awaited. The statement of one to which the
+ * launcher gives no way is its reason. Where the launcher runs elsewhere, one is asked. */
 static int add_ranks(rows *table, const job_list *list, const job_entry *job, kv_err *e)
 {
     int n, number, rc = KV_OK, servers = atoi(attach_job_field(job, "servers", &n)), ranks = 1;

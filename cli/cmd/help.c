@@ -345,8 +345,8 @@ static bool with_z(char made[64], const char *word)
     return any;
 }
 
-/* Hints at the close names of what has a page; json: commands and functions alone, which have rows
- * there. */
+/* Hints at names of pages that are close to a word; json: at those of commands and functions, which
+ * `help --json` lists. */
 static void suggest_pages(const char *word, bool json, kv_err *e)
 {
     suggest near = {.word = word};

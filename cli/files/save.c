@@ -226,8 +226,8 @@ static int add_lines(parts *p, const rows *r, kv_err *e)
     return buf_check(&p->text, e);
 }
 
-/* Returns true for a value that .json holds as --format json shows it, unlike one array, which
- * would make numbers of booleans. */
+/* Returns true for a value that .json holds as --format json shows it. Numbers are an array, which
+ * is read back, and booleans are not, as they would become numbers. */
 static bool is_for_json(const result *r)
 {
     if (r->as_text || r->keys || r->v.kind == VALUE_ARRAY)

@@ -371,7 +371,7 @@ static void hint_ending(const session *s, const ast *node, kv_err *e)
 
 /* ---- Control ---- */
 
-/* Behind quit no statement begins, but in the prelude: its functions are part of an expression. */
+/* Behind quit no statement begins, except in the prelude, which is part of an expression. */
 static bool leaves(const session *s)
 {
     return s->leaving && !s->unit->prelude;
