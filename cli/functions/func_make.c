@@ -617,9 +617,9 @@ static int check_data(const kv_array *data, int64_t nrows, int ndim, const int64
         memcmp(kv_array_shape(data), need, (size_t)ndim * sizeof *need) == 0)
         return KV_OK;
     return kv_err_set(e, KV_E_SHAPE,
-                      "the data of %lld rows of an array of shape %s have shape %s, "
-                      "not %s",
-                      (long long)nrows, kv_shape_text(want, sizeof want, ndim, shape),
+                      "the data of %lld row%s of an array of shape %s have shape %s, not %s",
+                      (long long)nrows, nrows == 1 ? "" : "s",
+                      kv_shape_text(want, sizeof want, ndim, shape),
                       kv_shape_text((char[160]){0}, 160, ndim, need),
                       kv_shape_text(have, sizeof have, kv_array_ndim(data), kv_array_shape(data)));
 }
