@@ -309,7 +309,7 @@ static int check_function(checker *c, const ast *node)
     const function *f = function_find(name);
     bool called = node->flags & AST_METHOD;
     bool attribute = called && c->u->src.text[node->end - 1] != ')';
-    if (function_def(f) && (attribute || is_method_of_kv(node)))
+    if (function_def(f) && is_method_of_kv(node))
         f = NULL;
     const ast *prelude = function_def(f) ? define_prelude(c, f) : NULL;
     if (c->e->code)
