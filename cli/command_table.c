@@ -156,7 +156,7 @@ const command command_table[] = {
      PAIRS({"heat", {"hist", "histogram"}, false, "--heat and --hist do not go together", NULL},
            {"bins", {"hist", "histogram"}, true, "--bins is for --hist", NULL})},
     {"write", {{ARG_VALUE, "VALUE", false}, {ARG_FILE, "FILE", false}}, .flags = COMMAND_WRITES,
-     cmd_write},
+     cmd_write, .check = check_write},
     {"assert", {{ARG_EXPRS, "EXPR [, TEXT]", false}}, .run = cmd_assert},
     {"expect", {{ARG_HEREDOC, "<<END", false}}, .flags = COMMAND_EXPECTS, cmd_expect},
     {"expect-error", {{ARG_CODE, "CODE", false}, {ARG_BLOCK, "{ ... }", false}},

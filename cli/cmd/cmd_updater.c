@@ -111,12 +111,17 @@ int check_capability(const source *src, const ast *call, const map *types, kv_er
 int check_help(const source *src, const ast *call, const map *types, kv_err *e)
 {
     const char *topic = literal(call->kid[0]), *word = literal(call->n > 1 ? call->kid[1] : NULL);
-    (void)types;
-    if (!topic || !word)
-        return KV_OK;
     own_buf found = {0};
-    int rc = help_words(&found, topic, word, e);
-    return rc ? at(src, call->kid[1], e) : KV_OK;
+    (void)types;
+    return topic && word && help_words(&found, topic, word, e) ? at(src, call->kid[1], e) : KV_OK;
+}
+
+int check_write(const source *src, const ast *call, const map *types, kv_err *e)
+{
+    const char *path = literal(call->kid[1]);
+    bool file = path && strcmp(path, "-") != 0;
+    (void)types;
+    return file && file_kind_check(path, false, e) ? at(src, call->kid[1], e) : KV_OK;
 }
 
 /* ---- States of an optimizer: files ---- */

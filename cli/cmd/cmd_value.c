@@ -412,9 +412,7 @@ int cmd_set(session *s, const ast *call, result *out, kv_err *e)
         return e->code;
     if (!node) {
         int rc = setting_show(s, &text, word, e);
-        if (rc && name)
-            unit_at(s, name, e);
-        return result_text(out, &text, rc, e);
+        return result_text(out, &text, rc && name ? unit_at(s, name, e) : rc, e);
     }
     /* the name of a format may stand without quotes */
     TRY(node->kind == AST_NAME && !session_find(s, node->u.text) ? value_text(&v, node->u.text, e)

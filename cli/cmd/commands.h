@@ -48,11 +48,11 @@ void version_build(buf *out);
 
 /* ---- Checks of words ---- */
 
-/* Checks of words that stand for something that the library lists: types
- * of stores, optimizers and their parameters, compressions, capabilities. Only literal words are
- * looked at; what a variable holds shows when the command runs. See `check` in syntax/command.h. */
+/* Checks of words that stand for something that is listed: types of stores, optimizers and their
+ * parameters, compressions, capabilities, endings of files. Only literal words are looked at; what
+ * a variable holds shows when the command runs. See `check` in syntax/command.h. */
 typedef int check_fn(const source *src, const ast *call, const map *types, kv_err *e);
 
 /* The type of a store; that of a gradient compression; an optimizer and the names of its
- * parameters; a capability; the optimizer, merge or word of the language that help is asked for. */
-check_fn check_type, check_compression, check_params, check_capability, check_help;
+ * parameters; a capability; what help is asked for of the language or optimizers; write's file. */
+check_fn check_type, check_compression, check_params, check_capability, check_help, check_write;

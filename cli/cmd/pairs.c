@@ -338,8 +338,7 @@ int value_files_keys(const value_files *f, session *s, const ast *call, kv *stor
         rc = check_same_names(f, call->kid[0]->kid[0]->u.text, e);
     if (!rc && pattern && !init)
         rc = check_known(store, f, keys, e);
-    if (rc)
-        return unit_at(s, call->kid[1], e);
+    TRY(rc ? unit_at(s, call->kid[1], e) : KV_OK);
     for (int64_t j = 0; j < f->n; j++) {
         char number[NUM_TEXT_MAX];
         bare_codes bare = {0};

@@ -199,8 +199,7 @@ static int compare(session *s, const ast *node, const value *args, value *out, k
         return eval_operate(s, node, args, out, e);
     int rc = node->op == OP_IN || node->op == OP_NOT_IN ? holds(s, node, args, &truth, e)
                                                         : is_same(args[0], args[1], &truth, e);
-    if (rc)
-        return unit_at(s, node, e);
+    TRY(rc ? unit_at(s, node, e) : KV_OK);
     *out = value_bool(truth == (node->op == OP_IN || node->op == OP_IS));
     return KV_OK;
 }

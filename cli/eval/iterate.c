@@ -226,8 +226,7 @@ static int unpack(session *s, const ast *target, value v, scope *own, kv_err *e)
         unit_err(s, target, e, KV_E_DTYPE, "%d name%s cannot take %s", (int)target->n,
                  target->n == 1 ? "" : "s", value_kind_name(v));
     }
-    if (rc)
-        return unit_at(s, target, e);
+    TRY(rc ? unit_at(s, target, e) : KV_OK);
     int64_t n = items.u.list->n;
     if (n != target->n) {
         unit_err(s, target, e, KV_E_VALUE, "%d name%s cannot take %lld value%s", (int)target->n,
