@@ -249,7 +249,7 @@ static void run_piece(const sweep *w, int worker, const piece *p, int64_t part)
     for (int s = 0; s < step->nslots; s++)
         arrays[s] = slot_at(w, own, room, s, p);
     prog_run_with(step->program, plan_pool_of(w->s->a, step->program), arrays, p->rows * p->columns,
-                  own->scratch, PROG_NEAR);
+                  own->scratch, false);
     for (int i = 0; i < step->nsums; i++)
         reduce_piece(w, i, plan_work_terms(own, step, i, 0, 0), p, part);
 }

@@ -348,11 +348,10 @@ void plan_work_chunk(runner *r, const plan_pass *pass, chunk c)
     for (int s = 0; s < pass->nslots; s++)
         arrays[s] = plan_work_slot(r, pass, pass->slot[s], &c);
     const uint64_t *pool = plan_pool_of(r->a, pass->program);
-    prog_reach reach = !r->a->far ? PROG_NEAR : r->p->by_rows ? PROG_FAR_PIECE : PROG_FAR;
     if (c.more)
         prog_run_whole(pass->program, pool, arrays, c.more, c.n);
     else
-        prog_run_with(pass->program, pool, arrays, c.n, r->scratch, reach);
+        prog_run_with(pass->program, pool, arrays, c.n, r->scratch, r->a->far);
 }
 
 void plan_work_numbers(runner *r, const plan_pass *pass, void *const *cell, int64_t n)
@@ -360,6 +359,5 @@ void plan_work_numbers(runner *r, const plan_pass *pass, void *const *cell, int6
     void *arrays[PLAN_MAX_SLOTS];
     for (int s = 0; s < pass->nslots; s++)
         arrays[s] = cell[plan_slot_index(pass->slot[s])];
-    prog_run_with(pass->program, plan_pool_of(r->a, pass->program), arrays, n, r->scratch,
-                  PROG_NEAR);
+    prog_run_with(pass->program, plan_pool_of(r->a, pass->program), arrays, n, r->scratch, false);
 }

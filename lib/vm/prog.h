@@ -122,13 +122,9 @@ prog_value prog_given(prog_builder *b, int16_t number, prog_type type, prog_numb
 /* Fills a pool of p's constants; values[i] is number i. */
 void prog_fill(const prog *p, const prog_number *values, uint64_t *pool);
 
-/* Where the elements are: in the caches; prog_run_far; a piece of such arrays when other programs
- * run between two pieces, so that the processor does not know which elements come next. */
-typedef enum prog_reach { PROG_NEAR, PROG_FAR, PROG_FAR_PIECE } prog_reach;
-
-/* prog_run with other constants: those of pool, or NULL. */
+/* prog_run, or prog_run_far, with other constants: those of pool, or NULL. */
 void prog_run_with(const prog *p, const uint64_t *pool, void *const *arrays, int64_t n,
-                   void *scratch, prog_reach reach);
+                   void *scratch, bool far);
 
 /* ---- Runs ---- */
 

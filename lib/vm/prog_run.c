@@ -83,10 +83,8 @@ static void run_inst(const uint64_t *pool, const inst *in, char *const *place, c
     }
 }
 
-/* Blocks ahead for which the memory is asked for elements. A loop that does all instructions takes
- * a block in pieces, so that requests are spread over it, and those of rows are then for the next
- * batch (plan_work.c). */
-enum { AHEAD = 4, PIECE = 128, PIECES_AHEAD = 8 };
+/* Blocks ahead for which the memory is asked for elements. */
+enum { AHEAD = 4 };
 
 /* Asks the memory for later blocks of the slots up to `to`, which the processor does not guess when
  * most instructions work on registers. Requests are spread over the instructions, since few can be
@@ -99,10 +97,9 @@ enum { AHEAD = 4, PIECE = 128, PIECES_AHEAD = 8 };
 static inline __attribute__((always_inline)) void ask_ahead(const prog *p, char *const *place,
                                                             int32_t *asked, int32_t to)
 {
-    int64_t block = p->whole ? PIECE : p->block, ahead = p->whole ? PIECES_AHEAD : AHEAD;
     for (; *asked < to; ++*asked) {
-        int64_t bytes = p->slot_bytes[*asked] * block;
-        const char *from = place[p->nregs + *asked] + bytes * ahead;
+        int64_t bytes = p->slot_bytes[*asked] * p->block;
+        const char *from = place[p->nregs + *asked] + bytes * AHEAD;
         for (int64_t at = 0; at < bytes; at += 64)
             __builtin_prefetch(from + at, 0, 2);
     }
@@ -119,37 +116,30 @@ static void run_block(const prog *p, const uint64_t *pool, char *const *place, c
                       int64_t n, bool far)
 {
     int32_t count = p->ninsts - p->nfills, asked = 0;
-    if (p->whole) {
-        ask_ahead(p, place, &asked, p->nslots);
-        prog_run_whole(p, pool, (void *const *)(place + p->nregs), NULL, n);
-        return;
-    }
     for (int32_t i = 0; i < count; i++) {
-        ask_ahead(p, place, &asked, far ? (i + 1) * p->nslots / count : 0);
+        ask_ahead(p, place, &asked, far && !p->single ? (i + 1) * p->nslots / count : 0);
         run_inst(pool, &p->insts[p->nfills + i], place, aside, n);
     }
 }
 
 void prog_run_with(const prog *p, const uint64_t *pool, void *const *arrays, int64_t n,
-                   void *scratch, prog_reach reach)
+                   void *scratch, bool far)
 {
-    bool far = reach == PROG_FAR_PIECE || (reach == PROG_FAR && !p->single);
     if (n <= 0)
         return;
-    if (p->whole && reach != PROG_FAR_PIECE) {
+    if (p->whole) {
         prog_run_whole(p, pool, arrays, NULL, n);
         return;
     }
     pool = pool ? pool : p->pool;
     char **place = scratch, *registers = (char *)scratch + places_bytes(p);
     char *aside = registers + (int64_t)p->reg_bytes * p->nregs;
-    int64_t block = p->whole ? PIECE : p->block;
-    block = (p->single && !far) || n < block ? n : block;
+    int64_t block = p->single || n < p->block ? n : p->block;
     for (int32_t r = 0; r < p->nregs; r++)
         place[r] = registers + (int64_t)p->reg_bytes * r;
     for (int32_t s = 0; s < p->nslots; s++)
         place[p->nregs + s] = arrays[s];
-    for (int32_t i = 0; i < p->nfills && !p->whole; i++)
+    for (int32_t i = 0; i < p->nfills; i++)
         p->kernels->spread(place[i], &pool[i], p->insts[i].type == PROG_F32 ? 4 : 8, 0, block,
                            block);
     for (int64_t left = n; left > 0; left -= block) {
@@ -171,10 +161,10 @@ bool prog_pack(const prog *p, void *const *arrays, int64_t n)
 
 void prog_run(const prog *p, void *const *arrays, int64_t n, void *scratch)
 {
-    prog_run_with(p, NULL, arrays, n, scratch, PROG_NEAR);
+    prog_run_with(p, NULL, arrays, n, scratch, false);
 }
 
 void prog_run_far(const prog *p, void *const *arrays, int64_t n, void *scratch)
 {
-    prog_run_with(p, NULL, arrays, n, scratch, PROG_FAR);
+    prog_run_with(p, NULL, arrays, n, scratch, true);
 }
