@@ -408,9 +408,7 @@ def check_key(rule, what, kind, got, result):
 def one_round(rng, folder, number):
     rule = list(RULES)[number % len(RULES)]
     work, _, has_base = RULES[rule]
-    # the angles of 12 models are more numbers than a rule may reduce to
-    least, most = {"slerp": (2, 2), "model_stock": (2, 11)}.get(rule, (1, 16))
-    n = int(rng.integers(least, most + 1))
+    n = 2 if rule == "slerp" else int(rng.integers(2 if rule == "model_stock" else 1, 17))
     style = str(rng.choice(["normal", "alike", "wide", "odd"]))
     if work in (slerp, model_stock) and style in ("odd", "wide"):
         style = "normal"

@@ -46,6 +46,24 @@ hold()
     assert_equal "$(merged model_stock)" 1
 }
 
+# Of 12 changes one is 0, six are (s, 0), five (0, s): of 66 cosines 15 + 10 are 1.
+@test "model_stock: of 12 models and more the angles follow from the sum of units" {
+    local dtype s i
+    for dtype in float32 float64; do
+        for s in 1 1e-25 1e-40 3e37 1e-300 1e300; do
+            [[ $dtype == float32 && $s == *300 ]] && continue
+            hold "zeros(2, dtype=\"$dtype\")" "array([$s, 0], dtype=\"$dtype\")" "array([0, $s], dtype=\"$dtype\")"
+            kvctl merge model_stock base.safetensors {a,a,a,b,b,b}.safetensors {a,a,a,b,b}.safetensors \
+                --base base.safetensors --out out.safetensors
+            gives True kvctl -c "c = 25.0 / 66; want = array([6, 5], dtype=\"float64\") * c / (1 + 11 * c)
+                print max(abs(@out.safetensors#w / $s / want - 1)) < 1e-4"
+        done
+    done
+    kvctl merge model_stock base.safetensors {a,a,a,b,b,b}.safetensors {a,a,a,b,b,b,a,a,a,a,a}.safetensors \
+        {a,a,a,b,b,b,a,a,a,a,a}.safetensors {a,a,a,b,b,b,a,a,a,a,a}.safetensors {a,a,a,b,b,b,a,a,a,a,a}.safetensors \
+        --base base.safetensors --out out.safetensors
+}
+
 # Half way from (s, 0) to (0, s) is s * sqrt(1/2) in each.
 @test "slerp and model_stock neither overflow nor underflow" {
     local dtype s
