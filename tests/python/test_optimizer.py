@@ -372,6 +372,18 @@ class Steps(Case):
                         np.testing.assert_array_equal(weights[key].asnumpy(), kv[key].asnumpy())
                     self.assertEqual(mine.num_update, its.num_update)
 
+    def test_they_are_made_of_arrays_without_axes_and_of_bfloat16(self):
+        for shape, dtype in (((), "float32"), ((), "float64"), ((2,), "bfloat16")):
+            with self.subTest(dtype, shape=shape):
+                kv, update = mx.kv.create(), opt.get_updater(opt.Adam())
+                weight, grad = mx.nd.array(np.ones(shape), dtype=dtype), mx.nd.array(np.full(shape, 0.5), dtype=dtype)
+                kv.init("w", weight)
+                kv.set_optimizer(opt.Adam())
+                for _ in range(3):
+                    kv.push("w", grad)
+                    update("w", grad, weight)
+                np.testing.assert_array_equal(weight.asnumpy(), kv["w"].asnumpy())
+
     def test_states_are_mxnets(self):
         w = mx.nd.ones((2, 2))
         forms = {"SGD": None, "Adam": 2, "RMSProp": 1, "FTML": 3, "AdaDelta": 2}

@@ -277,7 +277,7 @@ class Optimizer:
         before = (head, kept) if kept or count != at or self.num_update != at else None
         head, after = self._one_step(index, weight, grad, before, now)
         for name, array in kept.items():
-            array[:] = after[name]
+            array[...] = after[name]
         vars(self)["_shared"] = {k: v for k, v in head.items() if k.startswith("kvstore.shared.")}
         steps[index] = count + 1, {k: v for k, v in head.items() if k.startswith((f"kvstore.number.{index}/",
                                                                                 f"kvstore.states.{index}"))}
@@ -288,6 +288,7 @@ class Optimizer:
     def _one_step(self, index, weight, grad, before, number):
         """The metadata and the states, {name: elements}, that a store has when it made one step, the `number`-th; before:
         the same that it begins with. The weight is changed if there is a gradient; else the step is one of zeros."""
+        from . import nd
         from .kv import create as create_store
         if self.name is None:
             raise KVError(f"{type(self).__name__} is not an optimizer of the library", "unsupported", "mx.optimizer has those")
@@ -303,7 +304,7 @@ class Optimizer:
                 store._file("save_states", path)
                 _write_states(path, index, *before)
                 store._file("load_states", path)
-            store.push(index, weight * 0 if grad is None else grad)
+            store.push(index, nd.zeros(weight.shape, weight.context, weight._dtype) if grad is None else grad)
             if grad is not None:
                 store.pull(index, weight, ignore_sparse=False)
             store._file("save_states", path)
