@@ -707,6 +707,13 @@ class OfNumPy(Case):
                               (a.reshape((-4, 1, -1, 0)), [a.tolist()]), (nd.sparse.retain(a.tostype("row_sparse"), nd.array([1])), [[0, 0, 0], [4, 6, 5]]),
                               (nd.sum(a, axis=(0, 1), keepdims=True), [[21]]), (a.norm(ord=1, axis=0), [7, 7, 7]), (a.astype("int32").mean(), [3])):
             self.assertEqual(got.tolist(), expected)
+        for values, dtype, mean, norm in (([100, 100], "int8", 100, 141.4), ([200, 100], "uint8", 150, 223.6), ([60000, 60000], "float16", 60000, None),
+                                          ([300, 300], "float16", 300, 424.2), ([1e30, 1e30], "float32", 1e30, 2**0.5 * 1e30)):
+            of = nd.array(values, dtype=dtype)
+            self.assertEqual((of.mean().tolist(), of.mean().dtype), ([np.dtype(dtype).type(mean)], dtype))
+            if norm:
+                np.testing.assert_allclose(of.norm().asnumpy(), norm, rtol=1e-3)
+        self.assertEqual(nd.array(-3).norm().tolist(), [3])
         out = nd.zeros(2)
         self.assertIs(nd.max(a, axis=1, out=out), out)
         self.assertEqual([out.tolist(), a.astype("int32").sum().dtype, (a > 1).astype("bool").sum().dtype], [[3, 6], np.int32, np.int64])

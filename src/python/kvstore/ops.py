@@ -159,13 +159,15 @@ def _axes(data, axis, exclude):
 
 def _reduction(name, f, of_bool):
     def call(data, axis=None, keepdims=False, exclude=False, dtype=None, **how):
+        wide = name == "mean" and dtype is None  # the dtype of data may not hold the sum
         if dtype is None and name not in ("max", "min"):
             dtype = of_bool if data.dtype.kind == "b" else data.dtype
-        if dtype is not None:
+        if dtype is not None and not wide:
             how["dtype"] = dtype
         if how.get("where", True) is not True:
             how["where"] = how["where"] != 0
-        return f(data, axis=_axes(data, axis, exclude), keepdims=bool(keepdims), **how)
+        made = f(data, axis=_axes(data, axis, exclude), keepdims=bool(keepdims), **how)
+        return made.astype(dtype) if wide else made
     call.__name__, call.__doc__ = name, f"The {name} over an axis or several, all unless said; exclude: over the others. In the dtype of data."
     _op(*(["sum_axis"] if name == "sum" else [name + "_axis"] if name in ("max", "min") else []))(call)
 
@@ -194,9 +196,10 @@ def norm(data, ord=2, axis=None, keepdims=False):
     """The root of the sum of the squares over an axis or several; ord=1: the sum of the absolute values."""
     if ord not in (1, 2):
         raise KVError(f"norm(ord={ord!r}): ord is 1 or 2", "value")
-    a = numpy.abs(data) if ord == 1 else numpy.square(data)
-    a = a.sum(axis=_axes(data, axis, False), keepdims=bool(keepdims), dtype=data.dtype)
-    return a if ord == 1 else numpy.sqrt(a)
+    over = {"axis": _axes(data, axis, False), "keepdims": bool(keepdims)}
+    if ord == 1:
+        return numpy.abs(data).sum(dtype=data.dtype, **over)
+    return numpy.sqrt(numpy.square(data.astype("float64")).sum(**over)).astype(numpy.sqrt(numpy.zeros(0, data.dtype)).dtype)
 
 
 @_op()
