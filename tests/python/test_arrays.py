@@ -714,6 +714,9 @@ class OfNumPy(Case):
             if norm:
                 np.testing.assert_allclose(of.norm().asnumpy(), norm, rtol=1e-3)
         self.assertEqual(nd.array(-3).norm().tolist(), [3])
+        for dtype in ("uint8", "int8", "bool", "int64"):
+            of, as_float = nd.array([1, 0], dtype=dtype), nd.array([1, 0])
+            self.assertEqual([of.softmax().tolist(), of.log_softmax().tolist()], [as_float.softmax().tolist(), as_float.log_softmax().tolist()])
         out = nd.zeros(2)
         self.assertIs(nd.max(a, axis=1, out=out), out)
         self.assertEqual([out.tolist(), a.astype("int32").sum().dtype, (a > 1).astype("bool").sum().dtype], [[3, 6], np.int32, np.int64])

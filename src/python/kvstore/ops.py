@@ -130,6 +130,7 @@ def where(condition, x, y):
 
 
 def _exponents(data, axis, temperature):
+    data = data.astype("float32") if data.dtype.kind in "biu" else data
     data = data if temperature in (None, 1) else data / temperature
     return data - data.max(axis=axis, keepdims=True)
 
