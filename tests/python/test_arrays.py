@@ -321,6 +321,11 @@ class Ours(unittest.TestCase):
         for x in a, b:
             self.assertEqual(x.asnumpy().tolist(), [[1, 2], [0, 0]])
         self.assertRaises((mx.KVError, ValueError), mx.nd.ones(3).copyto, a)
+        for narrow in (lambda: mx.nd.ones(3).copyto(mx.nd.zeros((2, 3))), lambda: mx.nd.add(mx.nd.ones(3), 1, out=mx.nd.zeros((2, 3))),
+                       lambda: mx.nd.sum(mx.nd.ones(3), out=mx.nd.zeros(3)), lambda: mx.nd.random.shuffle(mx.nd.ones(3), out=mx.nd.zeros((2, 3)))):
+            with self.assertRaisesRegex(mx.KVError, "do not fill"):
+                narrow()
+        self.assertEqual(mx.nd.sum(mx.nd.ones(3), out=mx.nd.zeros(1)).tolist(), [3])
 
     def test_how_they_are_shown(self):
         self.assertEqual(repr(mx.nd.ones((1, 3), mx.cpu(1))), "\n[[1. 1. 1.]]\n<NDArray 1x3 @cpu(1)>")

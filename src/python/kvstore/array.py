@@ -73,6 +73,13 @@ def plain(x, calculates=True):
     return x
 
 
+def fill(out, values):
+    """Writes elements into an array of their shape; numbers are not repeated to fill it."""
+    if numpy.shape(values) != out.shape and not numpy.size(values) == out.size == 1:
+        raise KVError(f"elements of shape {numpy.shape(values)} do not fill an array of shape {out.shape}", "shape")
+    out[...] = values
+
+
 def like(*operands):
     """The first NDArray of operands, also within lists; or None."""
     for x in operands:
@@ -219,7 +226,7 @@ class NDArray(numpy.ndarray, metaclass=_WithSparse):
         if isinstance(other, _kvstore.Array):
             other._copy_from(self)
         else:
-            other[...] = convert(self.view(numpy.ndarray), dtype_of(other))
+            fill(other, convert(self.view(numpy.ndarray), dtype_of(other)))
         return other
 
     def astype(self, dtype, copy=True, **ignored):

@@ -8,7 +8,7 @@ import functools
 import numpy
 
 from .adopt import dtype_name
-from .array import NDArray, as_numpy, convert, like, of, plain
+from .array import NDArray, as_numpy, convert, fill, like, of, plain
 from .context import current
 from .errors import KVError
 
@@ -29,7 +29,7 @@ def _published(f, numbers):
         values = f(*(plain(a, numbers) for a in args), **{k: plain(v, numbers) for k, v in params.items()})
         if out is None:
             return _nd(values, first._ctx if first is not None else current())
-        out[...] = values
+        fill(out, values)
         return out
     return call
 

@@ -4,7 +4,7 @@ import numpy
 
 from . import _make
 from .adopt import dtype_name
-from .array import NDArray, convert, of, plain
+from .array import NDArray, convert, fill, of, plain
 from .context import current, pair
 
 _generator = numpy.random.Generator(numpy.random.Philox())
@@ -77,7 +77,7 @@ def shuffle(data, out=None):
     values = of(type(data), _generator.permutation(plain(data)), data._ctx)
     if out is None:
         return values
-    out[...] = values
+    fill(out, values)
     return out
 
 
