@@ -54,7 +54,7 @@ class Checkpoints(Case):
         self.assertIn("4 keys", repr(m))
 
     def test_names_that_look_like_options_and_patterns(self):
-        names = ["-x", "--all", "a\\b", "[-a]", "\\*", "-"]
+        names = ["-x", "--all", "a\\b", "[-a]", "\\*", "-", "dtype=f16", "rename=s/x/y/"]
         kv = mx.kv.create()
         kv.init(names, [np.full(2, i, "float32") for i in range(len(names))])
         kv.save(self.a, arrays_only=True)

@@ -44,8 +44,8 @@ def _dtype(name):
 
 
 def _glob(key):
-    """The pattern that a key alone fits: one that is no option, and no path of a checkpoint by its end."""
-    return re.sub(r"^-|[*?\[]|[a-zA-Z/]$", r"[\g<0>]", key.replace("\\", "\\\\"))
+    """The pattern that a key alone fits: one that is no option, NAME=VALUE too, and no path of a checkpoint by its end."""
+    return re.sub(r"^-|[*?\[=]|[a-zA-Z/]$", r"[\g<0>]", key.replace("\\", "\\\\"))
 
 
 class Checkpoint(Mapping):
