@@ -40,6 +40,6 @@ int bench_one_array(bench_shapes *out, int64_t size, kv_err *e);
 
 /* The arrays of w, with `size` in place of its own where that is not 0 and w has one. quick, for
  * tests: a 64th of the elements in as many arrays, or a 100th of w's own size. The one array of W5
- * gets rows of `row` elements where that is not 0. Release the items with mem_free. Error: memory. */
+ * gets rows of `row` elements where that is not 0. Release the items by mem_free. Error: memory. */
 int bench_workload_shapes(const bench_workload *w, int64_t size, int64_t row, bool quick,
                           bench_shapes *out, kv_err *e);
