@@ -375,7 +375,7 @@ int cmd_doctor(session *s, const ast *call, result *out, kv_err *e)
     kv_describe(NULL, "types", add_type, &text, e);
     topic(&text, "terminal");
     if (!isatty(STDOUT_FILENO))
-        buf_add(&text, "stdout is none");
+        buf_add(&text, "stdout is not one");
     else
         buf_printf(&text, "%d columns, %d rows", terminal_width(STDOUT_FILENO),
                    terminal_height(STDOUT_FILENO));

@@ -64,7 +64,7 @@ files=$BATS_TEST_DIRNAME/../checkpoint
 
 @test "-s keeps a store in safetensors files alone: a GGUF file is not written over" {
     cp "$files/small.gguf" m.gguf
-    mentions -5 'm.gguf: a store is kept in a safetensors file, and this is none' kvctl -s m.gguf -c 'push x ones(3)'
+    mentions -5 'm.gguf: a store is kept in a safetensors file, and this is not one' kvctl -s m.gguf -c 'push x ones(3)'
     cmp m.gguf "$files/small.gguf"
 }
 
