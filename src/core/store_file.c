@@ -191,7 +191,8 @@ int store_file_open(store_file *f, const char *path, kv_err *e)
     TRY(checkpoint_open(&f->file, path, NULL, e));
     if (!checkpoint_is_safetensors(f->file)) {
         /* saved there, it would not be the file that it was */
-        file_bad(e, KV_E_FORMAT, path, "a store is kept in a safetensors file, and this is not one");
+        file_bad(e, KV_E_FORMAT, path,
+                 "a store is kept in a safetensors file, and this is not one");
         kv_err_hint(e, "init * @FILE takes its values; convert makes a safetensors file of it");
         return KV_E_FORMAT;
     }
