@@ -50,10 +50,9 @@ int64_t tensor_type_run_bytes(tensor_type t)
 
 int64_t tensor_type_bytes(tensor_type t, int64_t n)
 {
-    int64_t bytes, run = types[t].elements;
-    return n < 0 || n % run || __builtin_mul_overflow(n / run, (int64_t)types[t].bytes, &bytes)
-               ? -1
-               : bytes;
+    int64_t bytes, run = types[t].elements, runs = run > 1 ? n / run : n;
+    bool fits = n >= 0 && !__builtin_mul_overflow(runs, (int64_t)types[t].bytes, &bytes);
+    return fits && runs * run == n ? bytes : -1;
 }
 
 int64_t tensor_elements(int ndim, const int64_t *shape)

@@ -102,8 +102,9 @@ void *merge_worker_terms(const merge_worker *w, int pass, int sum)
 
 /* Keeps the MERGE_BLOCK of an inflated input in which element `first` stands. A sample of a few
  * elements keeps all of it too: what stands before them was inflated anyway. */
-static int keep_block(merge_worker *w, int i, int64_t first, tensor_type type, kv_err *e)
+static int keep_block(merge_worker *w, int i, int64_t first, kv_err *e)
 {
+    tensor_type type = w->type[i];
     const merge_job *j = w->job;
     const merge_mapped *m = &j->mapped[i];
     int64_t block = first / MERGE_BLOCK, left = j->like->elements - block * MERGE_BLOCK;
@@ -119,8 +120,9 @@ static int keep_block(merge_worker *w, int i, int64_t first, tensor_type type, k
 }
 
 /* Reads the block of an input, or finds it where the input is mapped or kept. */
-static int read_block(merge_worker *w, int i, const void **block, tensor_type type, kv_err *e)
+static int read_block(merge_worker *w, int i, const void **block, kv_err *e)
 {
+    tensor_type type = w->type[i];
     const merge_job *j = w->job;
     const merge_mapped *m = &j->mapped[i];
     int64_t at = tensor_type_bytes(type, w->block_first), n = tensor_type_bytes(type, w->block_n);
@@ -129,19 +131,18 @@ static int read_block(merge_worker *w, int i, const void **block, tensor_type ty
     kv_assert(!m->kept || w->block_first % MERGE_BLOCK + w->block_n <= MERGE_BLOCK,
               "%lld elements from %lld on are of two blocks", (long long)w->block_n,
               (long long)w->block_first);
-    TRY(m->kept ? keep_block(w, i, w->block_first, type, e) : KV_OK);
+    TRY(m->kept ? keep_block(w, i, w->block_first, e) : KV_OK);
     *block = (m->kept ? m->kept : m->bytes) + at;
     return KV_OK;
 }
 
 /* The bytes of the chunk in an input. */
-static int bytes_of(merge_worker *w, int i, const char **data, tensor_type *type, kv_err *e)
+static int bytes_of(merge_worker *w, int i, const char **data, kv_err *e)
 {
     const void *block = w->block[i];
-    *type = checkpoint_at(tensor_reader_of(w->readers[i]), w->job->at[i])->type;
-    TRY(block ? KV_OK : read_block(w, i, &block, *type, e));
+    TRY(block ? KV_OK : read_block(w, i, &block, e));
     w->block[i] = block;
-    *data = (const char *)block + tensor_type_bytes(*type, w->first - w->block_first);
+    *data = (const char *)block + tensor_type_bytes(w->type[i], w->first - w->block_first);
     return KV_OK;
 }
 
@@ -149,13 +150,12 @@ static int bytes_of(merge_worker *w, int i, const char **data, tensor_type *type
 static int input_of(merge_worker *w, int i, void **at, kv_err *e)
 {
     const merge_job *j = w->job;
-    tensor_type type;
+    tensor_type type = w->type[i];
     const char *data;
     if ((*at = w->input[i]))
         return KV_OK;
-    TRY(bytes_of(w, i, &data, &type, e));
-    bool bf16 = merge_reads_bf16(j, tensor_reader_of(w->readers[i]), i);
-    bool same = bf16 || type == (j->wide ? TENSOR_F64 : TENSOR_F32);
+    TRY(bytes_of(w, i, &data, e));
+    bool same = type == (j->wide ? TENSOR_F64 : TENSOR_F32) || (!j->wide && type == TENSOR_BF16);
     int64_t width = tensor_type_bytes(type, 1);
     *at = w->inputs + i * BUFFER_BYTES;
     if (same && (uintptr_t)data % (uintptr_t)width == 0)
@@ -343,12 +343,11 @@ int merge_worker_lost(merge_worker *w, const void *merged, bool *lost, kv_err *e
         lost[i] = j->wide ? !isfinite(((const double *)merged)[i])
                           : !isfinite(((const float *)merged)[i]);
     for (int k = 0; k < w->room->inputs; k++) {
-        tensor_type type;
         const char *data;
         if (j->at[k] < 0)
             continue;
-        TRY(bytes_of(w, k, &data, &type, e));
-        tensor_decode_f64(numbers, type, data, w->n);
+        TRY(bytes_of(w, k, &data, e));
+        tensor_decode_f64(numbers, w->type[k], data, w->n);
         for (int64_t i = 0; i < w->n; i++)
             lost[i] &= (bool)isfinite(numbers[i]);
     }
@@ -427,6 +426,9 @@ void merge_worker_job(merge_worker *w, const merge_job *job, tensor_reader *cons
     w->piece_end = job->like->elements;
     w->block_n = 0;
     w->block_most = MERGE_BLOCK;
+    for (int i = 0; i < w->room->inputs; i++)
+        if (job->at[i] >= 0)
+            w->type[i] = checkpoint_at(tensor_reader_of(readers[i]), job->at[i])->type;
     if (w->copied == job && w->copied_pass == job->pass)
         return;
     for (int pass = 0; pass <= job->pass; pass++)

@@ -79,6 +79,7 @@ typedef struct merge_worker {
     const struct merge_room *room;
     tensor_reader *const *readers; /* of each input */
     const merge_job *job;
+    tensor_type type[MERGE_INPUTS]; /* of the job's tensor in each input that has it */
     int64_t piece_first, piece_end;
     int64_t block_first, block_n, block_most;
     const void *block[MERGE_INPUTS]; /* the bytes of the block of each input; NULL: not read yet */
