@@ -16,7 +16,7 @@
 /* Memory for all of them in one run, so that a large array does not cost as much again. What is
  * behind is computed again: roots and quotients of float64, as lamb has them, take a core three
  * times as long as memory does to write and to read a float32. */
-#define PLAN_KEPT_BYTES (64 << 20)
+#define PLAN_KEPT_BYTES (48 << 20)
 
 /* A reduction of whole arrays, or of those of rows. */
 typedef struct plan_total {
