@@ -369,6 +369,7 @@ void plan_run(const plan *p, const plan_arrays *a, void *scratch)
         plan_rows_run(s);
         return;
     }
+    void *kept = plan_work_take_kept(s);
     bool back = false;
     for (const plan_pass *pass = p->pass; pass < p->pass + p->npasses; pass++) {
         if (plan_pass_is_of_numbers(pass)) {
@@ -382,6 +383,7 @@ void plan_run(const plan *p, const plan_arrays *a, void *scratch)
             sweep_array(s, pass, back);
         back = !back;
     }
+    mem_free_data(kept);
     /* numbers of a whole array that are printed */
     for (int i = 0; i < p->nrows; i++) {
         const plan_row *m = &p->row[i];

@@ -87,11 +87,21 @@ static int64_t kept_bytes(const plan *p, int64_t size)
     return p->nkept == 0 ? 0 : mem_aligned(plan_work_kept(p, size) * kept_width(p));
 }
 
+/* More bytes of kept values than these are taken while a run needs them: calls that wait for their
+ * turn have their scratch memory already. */
+enum { KEPT_INSIDE = 1 << 20 };
+
+static int64_t kept_inside(const plan *p, int64_t size)
+{
+    int64_t bytes = p->nkept * kept_bytes(p, size);
+    return bytes <= KEPT_INSIDE ? bytes : 0;
+}
+
 static int64_t shared_bytes(const plan *p, int64_t size)
 {
     return mem_aligned(sizeof(shared)) + mem_aligned((int64_t)p->nnumbers * PROG_REG_BYTES) +
            mem_aligned(p->most_sums * count_chunks(size) * (int64_t)sizeof(double)) +
-           p->nkept * kept_bytes(p, size);
+           kept_inside(p, size);
 }
 
 int64_t plan_work_bytes(const plan *p, int64_t size, int64_t room_bytes)
@@ -141,8 +151,17 @@ shared *plan_work_make_shared(const plan *p, const plan_arrays *a, char *memory)
     s->blocks = (double *)(void *)(s->copies + mem_aligned((int64_t)p->nnumbers * PROG_REG_BYTES));
     s->workers = memory + shared_bytes(p, a->size);
     s->kept_bytes = kept_bytes(p, a->size);
-    s->kept = s->workers - p->nkept * s->kept_bytes;
+    s->kept = kept_inside(p, a->size) ? s->workers - p->nkept * s->kept_bytes : NULL;
     return s;
+}
+
+void *plan_work_take_kept(shared *s)
+{
+    if (s->p->nkept == 0 || s->kept || !s->lean)
+        return NULL;
+    s->kept = mem_alloc_data(s->p->nkept * s->kept_bytes, &(kv_err){0});
+    s->lean = s->kept != NULL;
+    return s->kept;
 }
 
 runner *plan_work_worker(shared *s, int worker)
