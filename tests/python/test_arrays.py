@@ -185,6 +185,11 @@ class Arrays(Case):
             kv.pull(0, out)
             self.assertTrue((out == 3).all())
             self.assertEqual(kv[0].asnumpy().shape, shape)
+        on_gpu = mx.kv.create("device")
+        on_gpu.init(0, mx.nd.array(3, mx.gpu(0)))
+        self.assertEqual((on_gpu[0].shape, on_gpu[0].item()), ((), 3))
+        self.fails("shape", mx.nd.array(3).tostype, "row_sparse")
+        self.assertEqual(mx.nd.sparse.row_sparse_array((np.zeros((1, 0)), [1]), (3, 0)).data.shape, (1, 0))
 
     def test_read_only_arrays_are_values_and_no_outs(self):
         value = np.ones(1000, "float32")

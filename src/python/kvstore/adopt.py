@@ -75,7 +75,7 @@ def adopt(value, write):
     refuse_masked(value)
     if isinstance(value, numpy.ndarray):
         if not write and getattr(value, "_ctx", ("cpu",))[0] == "gpu":
-            return _kvstore.dup(_kvstore.Array, numpy.ascontiguousarray(value.view(numpy.ndarray)), None, value._ctx)
+            return _kvstore.dup(_kvstore.Array, numpy.asarray(value.view(numpy.ndarray), order="C"), None, value._ctx)
         return _numpy(value, write)
     if hasattr(value, "__dlpack__") and hasattr(value, "__dlpack_device__"):
         return _dlpack(value, write)

@@ -246,7 +246,7 @@ class NDArray(numpy.ndarray, metaclass=_WithSparse):
             return self
         if stype != "row_sparse":
             raise KVError(f"an array is default or row_sparse, not {stype!r}", "value")
-        return _kvstore.dup(RowSparseNDArray, numpy.ascontiguousarray(self.view(numpy.ndarray)), self._dtype, self._ctx)._sparse()
+        return _kvstore.dup(RowSparseNDArray, numpy.asarray(self.view(numpy.ndarray), order="C"), self._dtype, self._ctx)._sparse()
 
     def as_nd_ndarray(self):
         """This array, or a copy of it, as one of mx.nd."""
@@ -404,7 +404,7 @@ class RowSparseNDArray(_kvstore.Array):
     def data(self):
         """The rows that it holds, in the order of `indices`."""
         bits = "uint16" if self._dtype == "bfloat16" else self._dtype
-        rows = numpy.frombuffer(self._rows()[1], bits).reshape(-1, *self.shape[1:]).copy()
+        rows = numpy.frombuffer(self._rows()[1], bits).reshape(self._nrows, *self.shape[1:]).copy()
         return of(NDArray, rows, self._ctx, self._dtype)
 
     def __len__(self):
