@@ -483,7 +483,8 @@ int sort_array(kv_array **out, kv_array *a, sort_what what, int64_t axis, bool d
 
 /* ---- Quantiles ---- */
 
-/* The quantile q of n > 0 ascending numbers, as NumPy interpolates. */
+/* The quantile q of n > 0 ascending numbers, as NumPy interpolates; between 4 and inf it is inf,
+ * which NumPy has for a median only. */
 static double quantile(const char *x, kv_dtype dtype, int64_t n, double q)
 {
     double low, high, at = q * (double)(n - 1), last;
@@ -496,6 +497,8 @@ static double quantile(const char *x, kv_dtype dtype, int64_t n, double q)
         return last;
     if (part == 0 || low == high)
         return low;
+    if (isinf(way)) /* from or to an infinite number, or too far for a double */
+        return low * (1 - part) + high * part;
     return part < 0.5 ? low + way * part : high - way * (1 - part);
 }
 

@@ -140,6 +140,26 @@ TEST(sort_quantiles_of_inf)
     CHECK(x[0] == 1 && x[1] == 2 && x[2] == INFINITY && x[3] == INFINITY);
 }
 
+/* Half way to an infinite number, and between numbers whose distance no double holds. */
+TEST(sort_quantiles_that_are_far_apart)
+{
+    const struct {
+        double x[2], q, is;
+    } t[] = {{{4, INFINITY}, 0.5, INFINITY},
+             {{4, INFINITY}, 0.75, INFINITY},
+             {{-INFINITY, 4}, 0.25, -INFINITY},
+             {{-1.5e308, 1.5e308}, 0.5, 0},
+             {{-1.5e308, 1.5e308}, 0.75, 0.75e308}};
+    for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
+        double got;
+        own_array *a = MADE(kv_array, kv_array_new, KV_FLOAT64, 1, (int64_t[]){2}, cpu0);
+        memcpy(array_data(a), t[i].x, sizeof t[i].x);
+        kv_array *q = MADE(kv_array, sort_quantiles, a, &t[i].q, 1, 0);
+        array_read_all(q, &got);
+        CHECK(got == t[i].is);
+    }
+}
+
 TEST(sort_and_scan_stop)
 {
     kv_array *a = mixed(KV_FLOAT32, LONG), *r = NULL;
