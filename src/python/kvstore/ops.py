@@ -197,10 +197,9 @@ def norm(data, ord=2, axis=None, keepdims=False):
     """The root of the sum of the squares over an axis or several; ord=1: the sum of the absolute values."""
     if ord not in (1, 2):
         raise KVError(f"norm(ord={ord!r}): ord is 1 or 2", "value")
-    over = {"axis": _axes(data, axis, False), "keepdims": bool(keepdims)}
-    if ord == 1:
-        return numpy.abs(data).sum(dtype=data.dtype, **over)
-    return numpy.sqrt(numpy.square(data.astype("float64")).sum(**over)).astype(numpy.sqrt(numpy.zeros(0, data.dtype)).dtype)
+    a = data.astype("float64")
+    a = (numpy.abs(a) if ord == 1 else numpy.square(a)).sum(axis=_axes(data, axis, False), keepdims=bool(keepdims))
+    return (a if ord == 1 else numpy.sqrt(a)).astype(numpy.sqrt(numpy.zeros(0, data.dtype)).dtype)
 
 
 @_op()
