@@ -362,12 +362,14 @@ static item unary(walk *w, const ast *node, const item *kids)
     return node->op == OP_NEG ? operation(w, node, PROG_NEG, kids, 1, dtype) : kids[0];
 }
 
-/* A bound of clip; none is the one that never binds: of integers the least or largest. */
+/* A bound of clip; none is the one that never binds: of integers the least or largest. One on the
+ * other side of all elements would be the result, so it is one of dtype. */
 static prog_value bound(walk *w, const ast *node, const item *x, kv_dtype dtype, double none)
 {
     prog_type type = prog_type_of(dtype);
     bool binds = !x->is_host || x->number.kind != HOST_NONE;
-    return binds ? operand(w, node, x, dtype, type, false) : prog_const(w->b, type, none);
+    bool ranged = x->is_host && host_is_number(x->number) && host_number(x->number) * none < 0;
+    return binds ? operand(w, node, x, dtype, type, ranged) : prog_const(w->b, type, none);
 }
 
 /* clip(x, c): to -c .. c, but only for c > 0. */
