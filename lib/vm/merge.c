@@ -143,7 +143,9 @@ static prog_value quantile(rule_run *r, const ast *call, prog_type type)
     prog_value high = plan_reduce(r->b, x, how);
     prog_value gap = rule_apply(r, PROG_SUB, high, low, -1);
     gap = rule_apply(r, PROG_MUL, gap, prog_const(r->b, type, at - below), -1);
-    return rule_apply(r, PROG_ADD, low, gap, -1);
+    /* both may be infinite */
+    return rule_apply(r, PROG_WHERE, rule_apply(r, PROG_EQ, low, high, -1), low,
+                      rule_apply(r, PROG_ADD, low, gap, -1));
 }
 
 /* uniform(seed, stream): the same call gives the same numbers. */

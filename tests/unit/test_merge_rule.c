@@ -205,6 +205,7 @@ TEST(merge_reductions)
     GIVES("{ merged = base * mean(models[0]) * size(base) * len(base) }", 3, "10 10 10 10");
     GIVES("{ merged = base * quantile(models[0], 0.5) }", 3, "2.5 2.5 2.5 2.5");
     GIVES("{ merged = base * quantile(models[0], 1) }", 3, "4 4 4 4");
+    GIVES("{ merged = quantile(models[0] / 0, 0.5) }", 3, "inf inf inf inf");
     GIVES("{ merged = largest(models[2], 2) }", 3, "0 7 -9 0");
     GIVES("{ merged = largest(models[2], 0) + base }", 3, "1 1 1 1");
     GIVES("{ merged = largest(models[2], 9) }", 3, "0 7 -9 4");
