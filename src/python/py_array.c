@@ -52,7 +52,7 @@ static bool await_filled(kv_array *a)
     if (!t)
         return false;
     t->array = kv_array_ref(a);
-    if (!py_task_run(t, true))
+    if (!py_task_run(t, true, true))
         return false;
     PyObject *none = py_task_result(t);
     Py_XDECREF(none);

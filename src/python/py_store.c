@@ -255,8 +255,12 @@ py_task *py_task_new(py_store *store, int (*call)(py_task *t, kv_err *e))
     return t;
 }
 
-bool py_task_run(py_task *t, bool always)
+bool py_task_run(py_task *t, bool good, bool always)
 {
+    if (!good) {
+        py_task_free(t);
+        return false;
+    }
     return py_wait_run(&t->work,
                        always || (t->store && (t->store->is_shared || t->store->runs_python)));
 }

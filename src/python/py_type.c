@@ -21,16 +21,30 @@ static int call_load(py_task *t, kv_err *e)
 /* The object for the store that a call makes. */
 static PyObject *make(py_task *t, PyTypeObject *class, bool good)
 {
-    if (!good) {
-        py_task_free(t);
-        return NULL;
-    }
-    if (!py_task_run(t, true))
+    if (!py_task_run(t, good, true))
         return NULL;
     py_drain();
     PyObject *o = t->rc ? py_raise(&t->e) : py_store_adopt(class, t->kv);
     py_task_free(t);
     return o;
+}
+
+/* None once a call was made, or NULL with an exception; good: as for py_task_run. Ends t. */
+static PyObject *run(py_task *t, bool good, bool always)
+{
+    return py_task_run(t, good, always) ? py_task_result(t) : NULL;
+}
+
+/* The list that a call fills, or NULL with an exception; good: as for py_task_run. Ends t. */
+static PyObject *run_list(py_task *t, bool good, bool always)
+{
+    t->list = good ? PyList_New(0) : NULL;
+    if (!py_task_run(t, t->list != NULL, always))
+        return NULL;
+    py_drain();
+    PyObject *list = t->rc ? py_raise(&t->e) : Py_NewRef(t->list);
+    py_task_free(t);
+    return list;
 }
 
 /* create(class, type, options as a dict of texts) */
@@ -81,11 +95,7 @@ static PyObject *save_list(PyObject *module, PyObject *const *args, Py_ssize_t n
     py_pairs_init(&p);
     t->text = path;
     t->what = &p;
-    PyObject *result = NULL;
-    if (py_pairs_add(&p, args[1], args[2], false, t->batch) && py_task_run(t, false))
-        result = py_task_result(t);
-    else
-        py_task_free(t);
+    PyObject *result = run(t, py_pairs_add(&p, args[1], args[2], false, t->batch), false);
     py_pairs_release(&p);
     return result;
 }
@@ -119,21 +129,7 @@ static PyObject *load_list(PyObject *module, PyObject *path)
     if (!t)
         return NULL;
     t->text = text;
-    t->list = PyList_New(0);
-    if (!t->list || !py_batch_keep(t->batch, path)) {
-        py_task_free(t);
-        return NULL;
-    }
-    PyObject *list = Py_NewRef(t->list);
-    if (!py_task_run(t, true)) {
-        Py_DECREF(list);
-        return NULL;
-    }
-    PyObject *none = py_task_result(t);
-    if (!none)
-        Py_CLEAR(list);
-    Py_XDECREF(none);
-    return list;
+    return run_list(t, py_batch_keep(t->batch, path), true);
 }
 
 static int call_free(py_task *t, kv_err *e)
@@ -157,7 +153,7 @@ static PyObject *close_store(PyObject *self, PyObject *none)
             return NULL;
         s->kv = NULL;
         py_store_leave_list(s);
-        if (!py_task_run(t, false))
+        if (!py_task_run(t, true, false))
             return NULL;
         py_store_closed(s);
         py_task_free(t);
@@ -232,30 +228,15 @@ static int call_keys(py_task *t, kv_err *e)
     return rc ? rc : kv_visit_keys(t->kv, t->keys, visit_key, t->list, e);
 }
 
-/* The list that a call has filled, or NULL with an exception. Ends t. */
-static PyObject *made_list(py_task *t)
-{
-    if (!py_task_run(t, false))
-        return NULL;
-    PyObject *list = t->rc ? py_raise(&t->e) : Py_NewRef(t->list);
-    py_task_free(t);
-    return list;
-}
-
 /* _keys(), where key is NULL: a dict for each key, in the order of updates. Else that of one. */
 static PyObject *ask_keys(PyObject *self, PyObject *key)
 {
     py_task *t = py_task_new((py_store *)self, call_keys);
     if (!t)
         return NULL;
-    t->list = PyList_New(0);
     t->keys = key ? PyMem_Malloc(sizeof *t->keys) : NULL;
-    bool good = t->list && (!key || t->keys || PyErr_NoMemory());
-    if (!good || (key && !py_pairs_key(key, t->keys, t->batch))) {
-        py_task_free(t);
-        return NULL;
-    }
-    return made_list(t);
+    bool good = !key || t->keys || PyErr_NoMemory();
+    return run_list(t, good && (!key || py_pairs_key(key, t->keys, t->batch)), false);
 }
 
 /* _find(key) */
@@ -298,12 +279,7 @@ static PyObject *describe(PyObject *self, PyObject *topic)
     if (!t)
         return NULL;
     t->text = text;
-    t->list = PyList_New(0);
-    if (!t->list || !py_batch_keep(t->batch, topic)) {
-        py_task_free(t);
-        return NULL;
-    }
-    return made_list(t);
+    return run_list(t, py_batch_keep(t->batch, topic), false);
 }
 
 PyObject *py_type_describe(PyObject *module, PyObject *topic)
@@ -367,12 +343,9 @@ static PyObject *set(PyObject *self, PyObject *const *args, Py_ssize_t n)
         what++;
     t->what = what;
     t->text = text;
-    if (!py_batch_keep(t->batch, args[1]) ||
-        !py_pairs_options(args[2], &t->opts, &t->nopts, t->batch)) {
-        py_task_free(t);
-        return NULL;
-    }
-    if (!py_task_run(t, false))
+    bool good = py_batch_keep(t->batch, args[1]) &&
+                py_pairs_options(args[2], &t->opts, &t->nopts, t->batch);
+    if (!py_task_run(t, good, false))
         return NULL;
     if (!t->rc && what->replaces)
         py_updater_gone(s);
@@ -402,7 +375,7 @@ static PyObject *act(PyObject *self, PyObject *name)
     while (PyUnicode_CompareWithASCIIString(name, what->name))
         what++;
     t->what = what;
-    if (!py_task_run(t, false))
+    if (!py_task_run(t, true, false))
         return NULL;
     if (!t->rc && what->act == kv_rollback)
         py_updater_look(s); /* perhaps the one of before is back */
@@ -457,15 +430,6 @@ static PyObject *wait_method(PyObject *self, PyObject *none)
     PyObject *result = py_store_result(s, rc, &e);
     py_store_leave(s);
     return result;
-}
-
-/* Makes the call of a task that holds all that it needs, and ends it; good: it does hold it. */
-static PyObject *run(py_task *t, bool good, bool always)
-{
-    if (good)
-        return py_task_run(t, always) ? py_task_result(t) : NULL;
-    py_task_free(t);
-    return NULL;
 }
 
 /* Calls with a path: _file(name, path). */

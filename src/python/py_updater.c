@@ -156,7 +156,7 @@ PyObject *py_updater_set(PyObject *self, PyObject *function)
     t->arg = u;
     bool before = s->runs_python;
     s->runs_python |= u != NULL; /* also where the call is interrupted */
-    if (!py_task_run(t, false))
+    if (!py_task_run(t, true, false))
         return NULL;
     s->runs_python = t->rc ? before : u != NULL;
     if (!t->rc)

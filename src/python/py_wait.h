@@ -62,10 +62,10 @@ typedef struct py_task {
 /* NULL with an exception. store: the call is in it until py_task_free; NULL for none. */
 py_task *py_task_new(py_store *store, int (*call)(py_task *t, kv_err *e));
 
-/* Makes the call, on a thread of its own where it may wait for others: always, or where the store
- * is of several machines or its updater is Python's. Returns false with an exception of a signal's
- * handler: t is gone then. */
-bool py_task_run(py_task *t, bool always);
+/* Makes the call if t holds all that it needs (good), on a thread of its own where it may wait for
+ * others: always, or where the store is of several machines or its updater is Python's. Returns
+ * false with the exception of what is missing or of a signal's handler: t is gone then. */
+bool py_task_run(py_task *t, bool good, bool always);
 
 /* Ends t: None, or NULL with the exception of the call. */
 PyObject *py_task_result(py_task *t);
