@@ -1,8 +1,7 @@
 /* Calls that move arrays. */
 #include "py_store.h"
 
-#include <string.h>
-
+#include "base/map.h"
 #include "py_pairs.h"
 #include "py_wait.h"
 
@@ -450,17 +449,12 @@ PyObject *py_calls_broadcast(PyObject *self, PyObject *const *args, Py_ssize_t n
     return c ? in_and_out(c, in[0], in[1], in[2]) : NULL;
 }
 
-static bool same_key(const kv_key *a, const kv_key *b)
-{
-    return a->name && b->name ? strcmp(a->name, b->name) == 0 : a->id == b->id;
-}
-
 /* Returns true if each array of ids is for the key of its out. */
 static bool ids_fit(const py_pairs *outs, const py_pairs *ids)
 {
     bool fit = ids->n == outs->n;
     for (int64_t i = 0; i < ids->n && fit; i++)
-        fit = same_key(&outs->keys[i], &ids->keys[i]);
+        fit = map_same_key(&outs->keys[i], &ids->keys[i]);
     return fit;
 }
 
@@ -468,7 +462,7 @@ static bool all_of_key(const py_pairs *outs, const kv_key *key)
 {
     bool all = true;
     for (int64_t i = 0; i < outs->n && all; i++)
-        all = same_key(&outs->keys[i], key);
+        all = map_same_key(&outs->keys[i], key);
     return all;
 }
 
