@@ -261,13 +261,10 @@ static int run_rows(call *c, kv_err *e)
         if (!r->fresh[i]) {
             rc = array_fill(c->values[i], c->stored[i], e);
         } else if (r->by_id && i >= filled) {
-            filled = i + count_same(c, i);
-            /* n arrays from number i on hold the same rows */
-            int64_t n = filled - i;
-            kv_array *const *fresh = ((const rows *)c->rows.state)->fresh + i;
-            for (int64_t k = 0; k < n; k++)
-                sparse_reuse(fresh[k], c->values[i + k], k > 0);
-            sparse_retain(fresh, n, c->stored[i]);
+            filled = i + count_same(c, i); /* these arrays hold the same rows */
+            for (int64_t k = i; k < filled; k++)
+                sparse_reuse(r->fresh[k], c->values[k], k > i);
+            sparse_retain(r->fresh + i, filled - i, c->stored[i]);
         }
         if (r->fresh[i])
             array_swap(c->values[i], r->fresh[i]);
