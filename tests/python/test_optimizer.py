@@ -105,7 +105,7 @@ class Attributes(Case):
             cls, got = getattr(opt, name), []
             for how in ("constructor", "before", "after", "between"):
                 with self.subTest(name, how=how):
-                    made = {cls._parameter(k): v for k, v in attributes.items()}
+                    made = {cls._attributes()[k]: v for k, v in attributes.items()}
                     o, kv = cls(**(made if how == "constructor" else {})), one(value=1)
                     changes = attributes if how != "constructor" else {}
                     if how != "before":

@@ -48,6 +48,7 @@ _OWN = {
 _COMMON = dict(rescale_grad=1.0, param_idx2name=None, wd=0.0, clip_gradient=None, learning_rate=None, lr_scheduler=None,
                sym=None, begin_num_update=0, multi_precision=False, param_dict=None)
 _MORE = dict(lr_mult=None, wd_mult=None, clip_global_norm=None, seed=None, decay_names=None)  # of the library
+_TABLES = ("lr_mult", "wd_mult", "param_idx2name")
 _RENAMED = {"learning_rate": "lr", "param_idx2name": "idx2name"}  # parameters whose attributes have other names
 _OTHER_NAMES = {"lr": "learning_rate", "weight_decay": "wd", "betas": "beta1 and beta2", "alpha": "gamma1",
                 "eps": "epsilon", "epsilon": "eps", "lambda1": "lamda1", "lambda": "lamda", "scheduler": "lr_scheduler"}
@@ -131,7 +132,7 @@ class Optimizer:
         values = {**known, **params}
         vars(self).update(_version=0, _stores=weakref.WeakSet(), _values=values, _given=set(params),
                           _num_update=values["begin_num_update"])
-        for name in ("lr_mult", "wd_mult", "param_idx2name"):
+        for name in _TABLES:
             values[name] = _Table(self, values[name] or {})
         if values["param_idx2name"]:
             values["wd_mult"] = _Table(self, self._wd_mult(values["wd_mult"]))
@@ -165,30 +166,21 @@ class Optimizer:
     # ---- Attributes ----
 
     @classmethod
-    def _parameter(cls, attribute):
-        """The parameter that an attribute is, or None."""
-        if attribute == "float_stable_eps" and cls.name in ("adagrad", "groupadagrad"):
-            return "eps"
-        known = {_RENAMED.get(p, p): p for p in (*_COMMON, *_MORE, *cls._own) if p not in ("sym", "param_dict")}
-        if cls.name in ("adagrad", "groupadagrad"):
-            known.pop("eps")
-        return known.get(attribute)
-
-    @classmethod
     def _attributes(cls):
-        names = [_RENAMED.get(p, p) for p in (*cls._own, *_COMMON, *_MORE) if p not in ("sym", "param_dict")]
+        """{attribute: the parameter that it is}"""
+        known = {_RENAMED.get(p, p): p for p in (*cls._own, *_COMMON, *_MORE) if p not in ("sym", "param_dict")}
         if cls.name in ("adagrad", "groupadagrad"):
-            names[names.index("eps")] = "float_stable_eps"
-        return list(dict.fromkeys(names))
+            known = {"float_stable_eps" if name == "eps" else name: p for name, p in known.items()}
+        return known
 
     def __getattr__(self, name):
-        parameter = self._parameter(name)
+        parameter = self._attributes().get(name)
         if parameter is None or "_values" not in vars(self):
             raise no_attribute(self, name, self._attributes())
         return self._values[parameter]
 
     def __setattr__(self, name, value):
-        parameter = self._parameter(name)
+        parameter = self._attributes().get(name)
         if parameter is None or "_values" not in vars(self):
             if type(self).__module__ == __name__:
                 if name in ("learning_rate", "num_update"):
@@ -204,14 +196,14 @@ class Optimizer:
                 self._adopt(value)
         elif parameter == "learning_rate" and self.lr_scheduler is not None:
             warnings.warn("the schedule gives the learning rate: lr is not used beside it", UserWarning, stacklevel=2)
-        elif parameter in ("lr_mult", "wd_mult", "param_idx2name"):
+        elif parameter in _TABLES:
             value = _Table(self, value or {})
         self._values[parameter] = value
         self._given.add(parameter)
         self._changed()
 
     def _table_changed(self, table):
-        for name in ("lr_mult", "wd_mult", "param_idx2name"):
+        for name in _TABLES:
             if self._values[name] is table:
                 self._given.add(name)
                 self._changed()
@@ -382,7 +374,7 @@ class Optimizer:
         """Takes the parameters that a store's update_optimizer has changed."""
         for name, value in params.items():
             name = "param_idx2name" if name == "names" else name
-            if name in ("lr_mult", "wd_mult", "param_idx2name"):
+            if name in _TABLES:
                 value = _Table(self, value if isinstance(value, dict) else dict(p.split("=") for p in value.split(",") if p))
             if name == "learning_rate" and isinstance(self.lr_scheduler, LRScheduler):
                 self.lr_scheduler._hand_over(plain(value))
@@ -395,13 +387,12 @@ class Optimizer:
     def _mark(self):
         """All that a rollback puts back."""
         scheduler = self.lr_scheduler
-        tables = ("lr_mult", "wd_mult", "param_idx2name")
-        return (dict(self._values, **{name: dict(self._values[name]) for name in tables}), set(self._given),
+        return (dict(self._values, **{name: dict(self._values[name]) for name in _TABLES}), set(self._given),
                 dict(vars(scheduler)) if isinstance(scheduler, LRScheduler) else {})
 
     def _back(self, mark):
         values, given, schedule = mark
-        self._values.update(values, **{k: _Table(self, values[k]) for k in ("lr_mult", "wd_mult", "param_idx2name")})
+        self._values.update(values, **{k: _Table(self, values[k]) for k in _TABLES})
         vars(self)["_given"] = set(given)
         if schedule:
             vars(self.lr_scheduler).update(schedule)
@@ -416,15 +407,15 @@ class Optimizer:
 
     def __setstate__(self, state):
         vars(self).update(state, _stores=weakref.WeakSet())
-        for name in ("lr_mult", "wd_mult", "param_idx2name"):
+        for name in _TABLES:
             if name in self._values:
                 self._values[name] = _Table(self, self._values[name])
         if isinstance(self.lr_scheduler, LRScheduler):
             self._adopt(self.lr_scheduler)
 
     def __repr__(self):
-        names = [n for n in self._attributes() if self._parameter(n) in self._given]
-        return f"{type(self).__name__}(" + ", ".join(f"{self._parameter(n)}={getattr(self, n)!r}" for n in names) + ")"
+        given = {p: getattr(self, name) for name, p in self._attributes().items() if p in self._given}
+        return f"{type(self).__name__}(" + ", ".join(f"{p}={value!r}" for p, value in given.items()) + ")"
 
     @staticmethod
     def create_optimizer(name, **params):
