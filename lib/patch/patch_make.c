@@ -276,23 +276,21 @@ static int make_empty(making *m, kv_err *e)
 
 static int make_data(making *m, const patch_options *o, kv_err *e)
 {
-    int64_t *at = mem_alloc(m->nvisits, sizeof m->visits->at, e);
+    own_mem int64_t *at = mem_alloc(m->nvisits, sizeof m->visits->at, e);
     if (!at)
         return KV_E_MEMORY;
     for (int64_t i = 0; i < m->nvisits; i++)
         memcpy(at + 2 * i, m->visits[i].at, sizeof m->visits[i].at);
-    int rc = walk_run(&(walk){.inputs = m->side,
-                              .ninputs = 2,
-                              .at = at,
-                              .ntensors = m->nvisits,
-                              .piece = make_piece,
-                              .arg = m,
-                              .in_order = true,
-                              .progress = o ? o->progress : NULL,
-                              .progress_arg = o ? o->progress_arg : NULL},
-                      e);
-    mem_free(at);
-    return rc;
+    return walk_run(&(walk){.inputs = m->side,
+                            .ninputs = 2,
+                            .at = at,
+                            .ntensors = m->nvisits,
+                            .piece = make_piece,
+                            .arg = m,
+                            .in_order = true,
+                            .progress = o ? o->progress : NULL,
+                            .progress_arg = o ? o->progress_arg : NULL},
+                    e);
 }
 
 static int new_workers(making *m, kv_err *e)
@@ -385,7 +383,6 @@ typedef struct joining {
     joiner *workers;
     int nworkers;
     patch_spool spool;
-    const patch_options *o;
 } joining;
 
 /* The key of A under this name, or NULL: that of the first patch. */
@@ -487,20 +484,20 @@ static int join_key(void *arg, int64_t i, int worker, kv_err *e)
 
 static int new_joiners(joining *j, kv_err *e)
 {
-    int rc = KV_OK;
     j->nworkers = pool_workers();
     if (!(j->workers = mem_zalloc(j->nworkers, sizeof *j->workers, e)))
         return KV_E_MEMORY;
-    for (int i = 0; i < j->nworkers && !rc; i++)
-        if (!(rc = patch_maker_init(&j->workers[i].maker, &j->chain, e)))
-            rc = zstd_packer_new(&j->workers[i].pack.zstd, e);
-    return rc;
+    for (int i = 0; i < j->nworkers; i++) {
+        TRY(patch_maker_init(&j->workers[i].maker, &j->chain, e));
+        TRY(zstd_packer_new(&j->workers[i].pack.zstd, e));
+    }
+    return KV_OK;
 }
 
 int patch_join(const char *path, patch *const *patches, int n, const patch_options *o,
                patch_summary *made, patch_misfits *wrong, kv_err *e)
 {
-    joining j = {.o = o};
+    joining j = {0};
     int64_t bytes = 0;
     int rc = patch_spool_init(&j.spool, e);
     if (!rc && !(rc = patch_check_links(patches, n, wrong, e)) &&

@@ -324,17 +324,13 @@ int tensor_stats(tensor_stat *out, checkpoint *c, const int64_t *tensors, int64_
     }
     TRY(walk_some(&s, n, progress, arg, e));
     bool again = false;
-    double *scale = mem_alloc(n, sizeof *scale, e);
-    for (int64_t i = 0; i < n && scale; i++) {
+    own_mem double *scale = mem_alloc(n, sizeof *scale, e);
+    if (!scale)
+        return KV_E_MEMORY;
+    for (int64_t i = 0; i < n; i++) {
         scale[i] = scale_of(&out[i]);
         again |= scale[i] != 1;
     }
     s.scale = scale;
-    int rc = KV_OK;
-    if (!scale)
-        rc = KV_E_MEMORY;
-    else if (again)
-        rc = walk_some(&s, n, NULL, NULL, e);
-    mem_free(scale);
-    return rc;
+    return again ? walk_some(&s, n, NULL, NULL, e) : KV_OK;
 }
