@@ -73,14 +73,14 @@ int csv_write_array(buf *out, kv_array *a, kv_err *e)
 int csv_write_stream(FILE *f, kv_array *a, const char *name, const csv_options *o, kv_err *e)
 {
     const void *data;
-    buf text = {0};
+    own_buf text = {0};
     writer w = {&text, f};
-    int rc = kv_array_read(a, &data, e);
+    TRY(kv_array_read(a, &data, e));
     errno = 0;
-    if (!rc && !write_rows(&w, a, data, o) && (rc = buf_check(&text, e)) == KV_OK)
-        rc = file_error(e, "write", name, errno ? errno : EIO);
-    buf_release(&text);
-    return rc;
+    if (write_rows(&w, a, data, o))
+        return KV_OK;
+    TRY(buf_check(&text, e));
+    return file_error(e, "write", name, errno ? errno : EIO);
 }
 
 /* ---- Adding rows ------------------------------------------------------------------------ */

@@ -854,16 +854,15 @@ int json_write_data(buf *out, kv_array *a, kv_err *e)
 
 int json_write_stream(FILE *f, kv_array *a, const char *name, kv_err *e)
 {
-    buf text = {0};
+    own_buf text = {0};
     writer w = {.a = a, .out = &text, .f = f};
     TRY(read_elements(&w, e));
     errno = 0;
     write_whole(&w);
     buf_char(&text, '\n');
     pour(&w);
-    int rc = KV_OK;
-    if (w.failed && (rc = buf_check(&text, e)) == KV_OK)
-        rc = file_error(e, "write", name, errno ? errno : EIO);
-    buf_release(&text);
-    return rc;
+    if (!w.failed)
+        return KV_OK;
+    TRY(buf_check(&text, e));
+    return file_error(e, "write", name, errno ? errno : EIO);
 }

@@ -293,17 +293,14 @@ static int open_out(applying *r, const char *path, const checkpoint_out_options 
 {
     const patch_chain *c = &r->chain;
     const patch_index *last = &c->patches[c->n - 1]->index;
-    checkpoint_entry *entries = mem_alloc(c->nkeys, sizeof *entries, e);
+    own_mem checkpoint_entry *entries = mem_alloc(c->nkeys, sizeof *entries, e);
     if (!entries)
         return KV_E_MEMORY;
     for (int64_t i = 0; i < c->nkeys; i++) {
         const patch_shape *s = &c->keys[i].key->now;
         entries[i] = (checkpoint_entry){c->keys[i].key->name, s->type, s->ndim, s->shape};
     }
-    int rc = checkpoint_out_open(&r->out, path, entries, c->nkeys, last->texts, last->ntexts, how,
-                                 e);
-    mem_free(entries);
-    return rc;
+    return checkpoint_out_open(&r->out, path, entries, c->nkeys, last->texts, last->ntexts, how, e);
 }
 
 static void release(applying *r)

@@ -191,17 +191,14 @@ static int walk_some(run *r, kv_err *e)
 static int open_out(run *r, const char *path, const checkpoint_out_options *o, kv_err *e)
 {
     const conversion *c = r->c;
-    checkpoint_entry *entries = mem_alloc(c->nkeys, sizeof *entries, e);
+    own_mem checkpoint_entry *entries = mem_alloc(c->nkeys, sizeof *entries, e);
     if (!entries)
         return KV_E_MEMORY;
     for (int64_t i = 0; i < c->nkeys; i++) {
         const tensor_info *t = info_of(c, i);
         entries[i] = (checkpoint_entry){c->keys[i].name, c->keys[i].type, t->ndim, t->shape};
     }
-    int rc =
-        checkpoint_out_open(&r->out, path, entries, c->nkeys, c->metadata, c->nmetadata, o, e);
-    mem_free(entries);
-    return rc;
+    return checkpoint_out_open(&r->out, path, entries, c->nkeys, c->metadata, c->nmetadata, o, e);
 }
 
 int conversion_run(const conversion *c, const char *path, const checkpoint_out_options *o,

@@ -791,37 +791,30 @@ int tensor_diffs(tensor_difference *pairs, int64_t n, checkpoint *a, checkpoint 
                  const diff_options *o, void (*progress)(void *arg, int64_t done, int64_t all),
                  void *arg, kv_err *e)
 {
-    diffs d = {.inputs = {a, b}, .pairs = pairs, .o = o};
+    own_mem atomic_bool *found = mem_zalloc(n, sizeof *found, e);
+    own_mem bool *partly = mem_zalloc(n, sizeof *partly, e);
+    own_mem diff_sums *sums = mem_alloc(n, sizeof *sums, e);
+    own_mem diff_scales *scales = mem_alloc(n, sizeof *scales, e);
+    if (!found || !partly || !sums || !scales)
+        return KV_E_MEMORY;
+    diffs d = {PASS_ALL, {a, b}, pairs, o, found, partly, sums, scales};
     bool again = false;
-    int rc = KV_E_MEMORY;
-    d.found = mem_zalloc(n, sizeof *d.found, e);
-    d.partly = mem_zalloc(n, sizeof *d.partly, e);
-    d.sums = mem_alloc(n, sizeof *d.sums, e);
-    d.scales = mem_alloc(n, sizeof *d.scales, e);
-    for (int64_t i = 0; i < n && d.sums; i++) {
+    for (int64_t i = 0; i < n; i++) {
         const tensor_difference p = pairs[i];
         pairs[i] = (tensor_difference){.a = p.a, .b = p.b, .name = p.name, .where = -1};
         pairs[i].state = state_of(&d, i);
-        d.sums[i] = DIFF_SUMS_NONE;
+        sums[i] = DIFF_SUMS_NONE;
     }
-    if (d.found && d.partly && d.sums && d.scales)
-        rc = walk_pairs(&d, n, PASS_ALL, progress, arg, e);
-    for (int64_t i = 0; i < n && rc == KV_OK; i++)
-        again |= d.partly[i];
-    if (again)
-        rc = walk_pairs(&d, n, PASS_SAME, NULL, NULL, e);
-    if (rc == KV_OK)
-        begin_scaled(&d, n, &again);
-    if (rc == KV_OK && again)
-        rc = walk_pairs(&d, n, PASS_SCALED, NULL, NULL, e);
-    for (int64_t i = 0; i < n && rc == KV_OK; i++)
+    TRY(walk_pairs(&d, n, PASS_ALL, progress, arg, e));
+    for (int64_t i = 0; i < n; i++)
+        again |= partly[i];
+    TRY(again ? walk_pairs(&d, n, PASS_SAME, NULL, NULL, e) : KV_OK);
+    begin_scaled(&d, n, &again);
+    TRY(again ? walk_pairs(&d, n, PASS_SCALED, NULL, NULL, e) : KV_OK);
+    for (int64_t i = 0; i < n; i++)
         if (pairs[i].state == DIFF_SAME)
             end_pair(&d, i);
-    mem_free(d.scales);
-    mem_free(d.sums);
-    mem_free(d.partly);
-    mem_free(d.found);
-    return rc;
+    return KV_OK;
 }
 
 /* How much a difference weighs, without its size. */

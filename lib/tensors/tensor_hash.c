@@ -98,8 +98,6 @@ int tensor_hash_all(tensor_hash *hashes, checkpoint *c, const int64_t *numbers, 
 
 /* ---- Lists ----------------------------------------------------------------------------------- */
 
-/* A name with signs that a terminal acts on is in quotes and escaped, as ls shows it. */
-
 /* A line as it is read: n bytes, the hash first. */
 typedef struct reading {
     hash_list *list;
