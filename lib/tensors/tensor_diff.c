@@ -797,7 +797,13 @@ int tensor_diffs(tensor_difference *pairs, int64_t n, checkpoint *a, checkpoint 
     own_mem diff_scales *scales = mem_alloc(n, sizeof *scales, e);
     if (!found || !partly || !sums || !scales)
         return KV_E_MEMORY;
-    diffs d = {PASS_ALL, {a, b}, pairs, o, found, partly, sums, scales};
+    diffs d = {.inputs = {a, b},
+               .pairs = pairs,
+               .o = o,
+               .found = found,
+               .partly = partly,
+               .sums = sums,
+               .scales = scales};
     bool again = false;
     for (int64_t i = 0; i < n; i++) {
         const tensor_difference p = pairs[i];
