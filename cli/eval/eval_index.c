@@ -232,8 +232,8 @@ static int eval_ranges(session *s, const ast *node, bool list, array_range *r, i
 
 /* ---- Reading ---- */
 
-/* Checks that a list or a text has one index, and that it fits. *at: the item that it means, where it
- * is not a slice. */
+/* Checks that a list or a text has one index, and that it fits. *at: the item that it means, where
+ * it is not a slice. */
 static int find_item(session *s, const ast *node, bool text, int64_t len, const array_range *r,
                      int n, int64_t *at, kv_err *e)
 {
