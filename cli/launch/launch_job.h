@@ -20,7 +20,7 @@ int launch_queue(const launch_options *o, int *code, kv_err *e);
 /* The watcher: the words of a rank. Returns the exit code. */
 int launch_rank(int argc, char **argv);
 
-/* Sets KVSTORE_RANK_PID, "PID JOB", by which what this rank starts knows that it is no rank. */
+/* Sets KVSTORE_RANK_PID, "PID JOB", which tells what this rank starts from the rank itself. */
 void launch_mark_rank(void);
 
 /* SSH... HOST COMMAND: runs that ssh, and tells launch when it fails. */

@@ -78,7 +78,7 @@ static void unmap(file_window *w)
     struct slot *s = &slots[w->slot - 1];
     char *begin = atomic_load(&s->begin);
     set_part(s, NULL, 0);
-    /* munmap would keep other threads from it while it takes the pages out */
+    /* other threads cannot unmap while munmap takes pages out; while madvise does they can */
     madvise(begin, (size_t)w->bytes, MADV_DONTNEED);
     munmap(begin, (size_t)w->bytes);
     atomic_store(&s->shrank, false);

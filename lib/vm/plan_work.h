@@ -91,7 +91,8 @@ char *plan_work_terms(runner *r, const plan_pass *pass, int sum, int64_t from, i
 void plan_work_sum(prog_type type, const kernel_terms *terms, int count, int lanes, int64_t n);
 
 /* Takes the memory of kept values if it is not scratch memory; mem_free_data gives it back. NULL:
- * none is needed, or there is none, and the run is not lean, which gives the same bits. */
+ * the run needs none; or the memory is refused, and the run keeps nothing, which gives the same
+ * bits. */
 void *plan_work_take_kept(shared *s);
 
 /* The number of elements, from the first one on, for which a plan keeps all that it keeps: so many

@@ -33,7 +33,7 @@ int state_file_check(const kv *store, kv_err *e)
     case UPDATER_RULE:
         return KV_OK;
     }
-    kv_assert(false, "there is no updater of kind %d", (int)store->updater.kind);
+    kv_assert(false, "the updater has the unknown kind %d", (int)store->updater.kind);
     return kv_assert_report(e);
 }
 

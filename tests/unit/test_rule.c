@@ -561,8 +561,8 @@ TEST(plan_lean_has_the_same_bits)
     CHECK(memcmp(one, two, sizeof one) == 0 && memcmp(m, copy, sizeof m) == 0);
 }
 
-/* The part of a large array whose values have no room is computed again, and all of it where there
- * is no memory to keep them. */
+/* The part of a large array whose values have no room is computed again; without memory for them
+ * the whole array is. */
 TEST(plan_keeps_a_part_with_the_same_bits)
 {
     const int64_t n = PLAN_KEPT_BYTES / 4 + 3 * PLAN_CHUNK + 21;
