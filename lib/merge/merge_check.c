@@ -70,11 +70,11 @@ int merge_plans_get(merge_plans *p, merge_job *j, const merge_factors *factors, 
     for (int i = 0; i < m->nmodels; i++) {
         if (m->adapters && factors[i].a < 0)
             continue;
-        given.bf16[n] = merge_reads_bf16(j, m->models[i], i);
+        given.bf16[n] = merge_reads_bf16(j, i);
         weights[n] = m->weights ? m->weights[i] : 1;
         scales[n++] = m->lora_scales ? m->lora_scales[i] : 1;
     }
-    given.bf16[MERGE_MODELS] = m->base && merge_reads_bf16(j, m->base, m->nmodels);
+    given.bf16[MERGE_MODELS] = m->base && merge_reads_bf16(j, m->nmodels);
     merge_rule *r;
     TRY(rule_for(p, n, &r, e));
     if (merge_rule_is_of_shape(r)) {
@@ -197,6 +197,7 @@ static int find_in(merge_job *j, int input, const checkpoint *c, const checkpoin
     }
     const tensor_info *t = checkpoint_at(c, at);
     j->at[input] = at;
+    j->types[input] = t->type;
     if (!tensor_same_shape(t->ndim, t->shape, j->like->ndim, j->like->shape))
         return refuse_shape(c, t, first, j->like, e);
     return check_type(c, t, first, j->like, e);

@@ -104,8 +104,8 @@ void *merge_worker_terms(const merge_worker *w, int pass, int sum)
  * elements keeps all of it too: what stands before them was inflated anyway. */
 static int keep_block(merge_worker *w, int i, int64_t first, kv_err *e)
 {
-    tensor_type type = w->type[i];
     const merge_job *j = w->job;
+    tensor_type type = j->types[i];
     const merge_mapped *m = &j->mapped[i];
     int64_t block = first / MERGE_BLOCK, left = j->like->elements - block * MERGE_BLOCK;
     int64_t at = tensor_type_bytes(type, block * MERGE_BLOCK);
@@ -122,8 +122,8 @@ static int keep_block(merge_worker *w, int i, int64_t first, kv_err *e)
 /* Reads the block of an input, or finds it where the input is mapped or kept. */
 static int read_block(merge_worker *w, int i, const void **block, kv_err *e)
 {
-    tensor_type type = w->type[i];
     const merge_job *j = w->job;
+    tensor_type type = j->types[i];
     const merge_mapped *m = &j->mapped[i];
     int64_t at = tensor_type_bytes(type, w->block_first), n = tensor_type_bytes(type, w->block_n);
     if (!m->bytes && !m->kept)
@@ -142,7 +142,7 @@ static int bytes_of(merge_worker *w, int i, const char **data, kv_err *e)
     const void *block = w->block[i];
     TRY(block ? KV_OK : read_block(w, i, &block, e));
     w->block[i] = block;
-    *data = (const char *)block + tensor_type_bytes(w->type[i], w->first - w->block_first);
+    *data = (const char *)block + tensor_type_bytes(w->job->types[i], w->first - w->block_first);
     return KV_OK;
 }
 
@@ -150,12 +150,12 @@ static int bytes_of(merge_worker *w, int i, const char **data, kv_err *e)
 static int input_of(merge_worker *w, int i, void **at, kv_err *e)
 {
     const merge_job *j = w->job;
-    tensor_type type = w->type[i];
+    tensor_type type = j->types[i];
     const char *data;
     if ((*at = w->input[i]))
         return KV_OK;
     TRY(bytes_of(w, i, &data, e));
-    bool same = type == (j->wide ? TENSOR_F64 : TENSOR_F32) || (!j->wide && type == TENSOR_BF16);
+    bool same = type == (j->wide ? TENSOR_F64 : TENSOR_F32) || merge_reads_bf16(j, i);
     int64_t width = tensor_type_bytes(type, 1);
     *at = w->inputs + i * BUFFER_BYTES;
     if (same && (uintptr_t)data % (uintptr_t)width == 0)
@@ -347,7 +347,7 @@ int merge_worker_lost(merge_worker *w, const void *merged, bool *lost, kv_err *e
         if (j->at[k] < 0)
             continue;
         TRY(bytes_of(w, k, &data, e));
-        tensor_decode_f64(numbers, w->type[k], data, w->n);
+        tensor_decode_f64(numbers, j->types[k], data, w->n);
         for (int64_t i = 0; i < w->n; i++)
             lost[i] &= (bool)isfinite(numbers[i]);
     }
@@ -426,9 +426,6 @@ void merge_worker_job(merge_worker *w, const merge_job *job, tensor_reader *cons
     w->piece_end = job->like->elements;
     w->block_n = 0;
     w->block_most = MERGE_BLOCK;
-    for (int i = 0; i < w->room->inputs; i++)
-        if (job->at[i] >= 0)
-            w->type[i] = checkpoint_at(tensor_reader_of(readers[i]), job->at[i])->type;
     if (w->copied == job && w->copied_pass == job->pass)
         return;
     for (int pass = 0; pass <= job->pass; pass++)

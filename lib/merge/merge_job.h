@@ -56,6 +56,7 @@ typedef struct merge_job {
     int64_t lost_before;      /* where it is merged again in float64: elements that overflowed */
     int width;                /* bytes of an element while it is computed: 4 or 8 */
     int64_t at[MERGE_INPUTS]; /* its tensor's index in each input, or -1 */
+    tensor_type types[MERGE_INPUTS]; /* of these tensors */
     int64_t piece;            /* elements of each piece but the last */
     int64_t npieces;
     int64_t chunks; /* of a piece */
@@ -79,7 +80,6 @@ typedef struct merge_worker {
     const struct merge_room *room;
     tensor_reader *const *readers; /* of each input */
     const merge_job *job;
-    tensor_type type[MERGE_INPUTS]; /* of the job's tensor in each input that has it */
     int64_t piece_first, piece_end;
     int64_t block_first, block_n, block_most;
     const void *block[MERGE_INPUTS]; /* the bytes of the block of each input; NULL: not read yet */
@@ -112,10 +112,10 @@ checkpoint *merge_first(const merge *m);
  * of adapters the tensors that each has for the key. Errors: those of merge_check. */
 int merge_job_find(merge_job *j, merge_factors *factors, const merge *m, int64_t key, kv_err *e);
 
-/* Returns true if the programs of a job read input number `input`, of c, as bfloat16. */
-static inline bool merge_reads_bf16(const merge_job *j, const checkpoint *c, int input)
+/* Returns true if the programs of a job read an input as bfloat16. */
+static inline bool merge_reads_bf16(const merge_job *j, int input)
 {
-    return !j->wide && j->at[input] >= 0 && checkpoint_at(c, j->at[input])->type == TENSOR_BF16;
+    return !j->wide && j->at[input] >= 0 && j->types[input] == TENSOR_BF16;
 }
 
 /* Cuts a job that has its plan into pieces. Error: unsupported (a row too long for its ranks). */

@@ -387,7 +387,7 @@ static int put_piece(const merging *r, const merge_job *j, const walk_piece *p, 
 static int read_block(const merge_job *j, int input, const walk_piece *p, int64_t first, int64_t n,
                       const void **data, kv_err *e)
 {
-    tensor_type t = checkpoint_at(tensor_reader_of(p->readers[input]), j->at[input])->type;
+    tensor_type t = j->types[input];
     return tensor_read(p->readers[input], data, j->at[input], tensor_type_bytes(t, first),
                        tensor_type_bytes(t, n), e);
 }
@@ -756,10 +756,7 @@ static int walk_active(merging *r, kv_err *e)
         const merge_job *j = r->active[i];
         for (int k = 0; k < r->ninputs; k++) {
             r->at[i * r->ninputs + k] = j->at[k];
-            int64_t n =
-                j->at[k] < 0
-                    ? 0
-                    : tensor_type_bytes(checkpoint_at(r->inputs[k], j->at[k])->type, MERGE_BLOCK);
+            int64_t n = j->at[k] < 0 ? 0 : tensor_type_bytes(j->types[k], MERGE_BLOCK);
             block = n > block ? n : block;
         }
         r->pieces[i] = j->piece;
